@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both create .venv themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint format bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.core
+	$(BIN)/ncap rhythm --out out/demo/gaits.png
+	@echo "Look at out/demo/gaits.png: predicted footfalls of the rhythm generator while its one command rises from 0 to 1."
+
+test: $(VENV)/.all lint
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.all
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.all
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.all
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# A stamp is newer than what it was made from, so that a second call installs nothing.
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "ncap needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install it, or say PYTHON=/path/to/python3." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ncap needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Say PYTHON=/path/to/a/newer/python3." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "'$(PYTHON) -m venv' failed: on Debian and Ubuntu install python3-venv." >&2; exit 1; }

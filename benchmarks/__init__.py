@@ -1,0 +1,1 @@
+"""What docs/performance.md quotes. `make bench` runs all; `python -m benchmarks circuit` one."""

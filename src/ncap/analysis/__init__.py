@@ -1,0 +1,1 @@
+"""What recordings mean: gaits, statistics, pictures. Sees arrays only."""

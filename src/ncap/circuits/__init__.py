@@ -1,0 +1,1 @@
+"""Neural circuits as tables, compiled and stepped for a whole population."""

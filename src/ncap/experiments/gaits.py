@@ -1,0 +1,175 @@
+"""Gait transitions (the paper's appendix figure): which gait the rhythm generator has at which brainstem command."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap import seeding
+from ncap.analysis import plots
+from ncap.analysis.gaits import Gait, circular_mean, measure_gait
+from ncap.circuits.rhythm import EXTENSOR_STANCE, check_command, extensor_activity, random_adaptation
+from ncap.circuits.spec import CircuitSpec
+from ncap.errors import UserError
+
+Array = NDArray[np.float64]
+
+SETTLING: Final = 5.0
+"""Seconds given to a random initial state before its gait counts."""
+MEASURED: Final = 10.0
+"""Seconds of which the gait is measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaitRow:
+    """The gait at one command: the commonest over initial states, with the mean numbers of those that have it."""
+
+    command: float
+    gait: str
+    share: float
+    """Share of initial states with this gait."""
+    frequency_hz: float
+    left_right_phase: tuple[float, float]
+    """Fore, hind."""
+    fore_hind_phase: tuple[float, float]
+    """Left, right: fore after hind."""
+    diagonal_phase: float
+    duty: float
+    concentration: float
+
+
+def measure_states(
+    spec: CircuitSpec, command: float, *, states: int, seed: int, dt: float, noise: float = 0.0
+) -> list[Gait]:
+    """The gait from each of some random initial states, the same states for every command."""
+    if states < 1:
+        raise UserError(f"at least one initial state is needed, not {states}")
+    rng = seeding.generator(seed, "rhythm states")
+    start = random_adaptation(spec, states, rng)
+    activity = extensor_activity(
+        spec,
+        np.full(states, check_command(command)),
+        start,
+        seconds=SETTLING + MEASURED,
+        dt=dt,
+        noise=noise,
+        rng=seeding.generator(seed, "rhythm noise") if noise else None,
+    )
+    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(SETTLING / dt) :]]
+
+
+def summarise(command: float, gaits: Sequence[Gait]) -> GaitRow:
+    """One row of the table."""
+    label, count = Counter(gait.label for gait in gaits).most_common(1)[0]
+    chosen = [gait for gait in gaits if gait.label == label]
+
+    def phase(name: str, pair: int) -> float:
+        return circular_mean(np.array([getattr(gait, name)[pair] for gait in chosen]))[0]
+
+    return GaitRow(
+        command=command,
+        gait=label,
+        share=count / len(gaits),
+        frequency_hz=float(np.mean([gait.frequency_hz for gait in chosen])),
+        left_right_phase=(phase("left_right_phase", 0), phase("left_right_phase", 1)),
+        fore_hind_phase=(phase("fore_hind_phase", 0), phase("fore_hind_phase", 1)),
+        diagonal_phase=circular_mean(np.array([p for gait in chosen for p in gait.diagonal_phase]))[0],
+        duty=float(np.mean([gait.duty for gait in chosen])),
+        concentration=float(np.mean([gait.concentration for gait in chosen])),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ramp:
+    """One sweep of the command and what the extensors did."""
+
+    time: Array
+    command: Array
+    activity: Array
+    """(T, leg)."""
+    windows: list[tuple[float, Gait]]
+    """(command, gait) in successive windows."""
+
+    def transitions(self) -> list[tuple[str, float]]:
+        """(gait, command at which it began), in order. Windows in which the gait is just changing are passed over."""
+        result: list[tuple[str, float]] = []
+        for command, gait in self.windows:
+            if gait.label != "none" and (not result or result[-1][0] != gait.label):
+                result.append((gait.label, command))
+        return result
+
+
+def sweep(spec: CircuitSpec, *, seconds: float, seed: int, dt: float, window: float = 3.0) -> tuple[Ramp, Ramp]:
+    """A slow ramp of the command from 0 to 1 and back to 0, from one random initial state, as (up, down)."""
+    start = random_adaptation(spec, 1, seeding.generator(seed, "rhythm states"))
+    steps, rest = round(seconds / dt), round(SETTLING / dt)
+    up = np.linspace(0.0, 1.0, steps)
+    command = np.concatenate((np.zeros(rest), up, up[::-1]))
+    activity = extensor_activity(spec, command[None], start, seconds=len(command) * dt, dt=dt)[0]
+
+    def part(first: int) -> Ramp:
+        here = slice(first, first + steps)
+        width = round(window / dt)
+        windows = [
+            (float(command[i : i + width].mean()), measure_gait(activity[i : i + width], dt, EXTENSOR_STANCE))
+            for i in range(first, first + steps - width + 1, width // 3)
+        ]
+        return Ramp(
+            time=np.arange(steps, dtype=np.float64) * dt,
+            command=command[here],
+            activity=activity[here],
+            windows=windows,
+        )
+
+    return part(rest), part(rest + steps)
+
+
+@plots.styled
+def figure(measured: dict[float, list[Gait]], ramps: tuple[Ramp, Ramp], path: Path, title: str) -> None:
+    """Footfalls while the command rises; close-ups; phases and frequency against the command."""
+    up, down = ramps
+    fig, axes = plots.figure(
+        ["footfalls footfalls footfalls", "slow middle fast", "left_right fore_hind frequency"],
+        size=(11, 8.2),
+        heights=(1.25, 0.9, 1.5),
+    )
+    fig.suptitle(title)
+
+    plots.footfalls(axes["footfalls"], up.time, up.activity, threshold=EXTENSOR_STANCE)
+    axes["footfalls"].set_title("Predicted footfalls while the brainstem command rises")
+    plots.command_axis(axes["footfalls"], up.time, up.command)
+    for name, command in (("slow", 0.1), ("middle", 0.5), ("fast", 0.9)):
+        start = int(np.searchsorted(up.command, command))
+        dt = up.time[1] - up.time[0]
+        part = slice(max(0, start - round(1.0 / dt)), start + round(1.0 / dt))
+        label = measure_gait(
+            up.activity[max(0, start - round(1.5 / dt)) : start + round(1.5 / dt)], dt, EXTENSOR_STANCE
+        )
+        plots.footfalls(axes[name], up.time[part] - up.time[part][0], up.activity[part], threshold=EXTENSOR_STANCE)
+        axes[name].set_title(f"c ≈ {command:g}: {label.label}", color=plots.GAIT_COLOURS[label.label])
+        axes[name].set_xlabel("time (s)")
+
+    commands = np.array([c for c, gaits in measured.items() for _ in gaits])
+    gaits = [gait for gaits in measured.values() for gait in gaits]
+    colours = [plots.GAIT_COLOURS[gait.label] for gait in gaits]
+    for name, pair in (("left_right", "left_right_phase"), ("fore_hind", "fore_hind_phase")):
+        for i, marker in ((0, "o"), (1, "s")):
+            plots.phase_scatter(axes[name], commands, np.array([getattr(g, pair)[i] for g in gaits]), colours, marker)
+    axes["left_right"].set_title("Left–right phase (○ fore, □ hind)")
+    axes["fore_hind"].set_title("Fore after hind, same side (○ left, □ right)")
+    axes["frequency"].scatter(commands, [g.frequency_hz for g in gaits], c=colours, s=14, linewidths=0)
+    axes["frequency"].set_title("Step frequency (Hz)")
+    axes["frequency"].set_ylim(bottom=0)
+    for name in ("left_right", "fore_hind", "frequency"):
+        axes[name].set_xlabel("brainstem command c")
+        axes[name].set_xlim(-0.03, 1.03)
+    for ramp, height, arrow in ((up, 0.18, "→"), (down, 0.06, "←")):
+        plots.gait_band(
+            axes["frequency"], [c for c, _ in ramp.windows], [g.label for _, g in ramp.windows], height, f"ramp {arrow}"
+        )
+    plots.gait_legend(fig, sorted({g.label for g in gaits} | {g.label for r in ramps for _, g in r.windows}))
+    plots.save(fig, path)

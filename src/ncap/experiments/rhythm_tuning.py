@@ -1,0 +1,252 @@
+"""The search that made the rhythm generator's default numbers: CMA-ES over its weights, biases and time constants.
+
+What it asks for stands in OBJECTIVE's functions: the gait of every command, from every initial state, with noise, at
+half the circuit step, the rise of the frequency, and what knock-outs do. A search is a folder with one line per
+generation; going on after an interruption replays those lines, so it ends in the same numbers as an unbroken one.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib import resources
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import cmaes
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.analysis.gaits import Gait, circular_distance, measure_gait
+from ncap.circuits.rhythm import (
+    CIRCUIT_DT,
+    EXTENSOR_STANCE,
+    KNOCKOUTS,
+    extensor_activity,
+    random_adaptation,
+    respecified,
+)
+from ncap.circuits.spec import CircuitSpec
+from ncap.errors import UserError
+
+Array = NDArray[np.float64]
+Numbers = dict[str, dict[str, float]]
+
+SETTLING: Final = 5.0
+"""Seconds given to a random start before its gait counts."""
+
+IDEAL_PHASES: Final = {  # (left-right, fore after hind)
+    "walk": (0.5, 0.25),
+    "trot": (0.5, 0.5),
+    "bound": (0.0, 0.5),
+}
+
+COMMANDS: Final = (0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
+NOISY_COMMANDS: Final = (0.0, 0.1, 0.25, 0.4, 0.5, 0.7, 0.85, 0.9, 1.0)
+FINE_COMMANDS: Final = (0.0, 0.25, 0.4, 0.7, 0.85, 1.0)
+KNOCKOUT_COMMANDS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+AFFERENT_NOISE: Final = 0.1
+
+
+def wanted_gait(command: float) -> str | None:
+    """The gait that the paper's claim asks for at a brainstem command; None between the gaits' ranges."""
+    if command <= 0.25:
+        return "walk"
+    if 0.40 <= command <= 0.70:
+        return "trot"
+    return "bound" if command >= 0.85 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Everything that determines the result of a search."""
+
+    seed: int = 0
+    generations: int = 300
+    population: int = 20
+    step: float = 0.08
+    """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
+    states: int = 8
+    """Random initial states per command, drawn anew each generation."""
+    validate_every: int = 10
+    """Generations between two validations of the distribution's mean, the best of which is the result."""
+    validation_states: int = 32
+
+
+# --- the objective -------------------------------------------------------------------------------------------------
+
+
+def run(
+    spec: CircuitSpec, commands: Array, rng: np.random.Generator, noise: Array | float = 0.0, dt: float = CIRCUIT_DT
+) -> list[Gait]:
+    """The gaits of a rhythm generator at commands (P,), each from a random initial state."""
+    start = random_adaptation(spec, len(commands), rng)
+    activity = extensor_activity(spec, commands, start, seconds=2 * SETTLING, dt=dt, noise=noise, rng=rng)
+    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(SETTLING / dt) :]]
+
+
+def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: float) -> float:
+    """How far a gait is from the wanted one, 0 … 3: its label, its phases beyond a tolerance, its concentration."""
+    irregular = float(np.clip(4 * (regularity - gait.concentration), 0, 1))
+    if wanted is None or gait.frequency_hz == 0:
+        return irregular if wanted is None else 3.0
+    left_right, fore_hind = IDEAL_PHASES[wanted]
+    tolerance_left_right = min(tolerance, 0.02) if wanted == "bound" else tolerance
+    error = max(
+        float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - tolerance_left_right,
+        float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - tolerance,
+    )
+    return (gait.label != wanted) + float(np.clip(5 * error, 0, 1)) + irregular
+
+
+def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
+    """Gaits with and without noise, and the rise of the frequency."""
+    quiet, noisy = np.repeat(COMMANDS, states), np.repeat(NOISY_COMMANDS, max(1, states // 2))
+    commands = np.concatenate((quiet, noisy))
+    gaits = run(spec, commands, rng, noise=np.where(np.arange(len(commands)) < len(quiet), 0.0, AFFERENT_NOISE))
+    losses = [gait_loss(g, wanted_gait(c), 0.04, 0.99) for g, c in zip(gaits, quiet, strict=False)]
+    noisy_losses = [gait_loss(g, wanted_gait(c), 0.08, 0.92) for g, c in zip(gaits[len(quiet) :], noisy, strict=True)]
+    by_command = np.array(losses).reshape(len(COMMANDS), states).mean(1)
+    frequency = np.array([g.frequency_hz for g in gaits[: len(quiet)]]).reshape(len(COMMANDS), states).mean(1)
+    falls = np.clip(0.01 - np.diff(frequency), 0, None).sum()
+    ends = np.clip(abs(frequency[0] - 1.2) - 0.1, 0, None) + np.clip(3.15 - frequency[-1], 0, None)
+    return {
+        "gaits": float(by_command.mean() + 0.5 * by_command.max()),
+        "noise": float(np.mean(noisy_losses)),
+        "frequency": float(ends + 5 * falls),
+    }
+
+
+def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> float:
+    """The same gaits at half the circuit step."""
+    commands = np.repeat(FINE_COMMANDS, max(1, states // 2))
+    gaits = run(spec, commands, rng, dt=CIRCUIT_DT / 2)
+    return float(np.mean([gait_loss(g, wanted_gait(c), 0.04, 0.99) for g, c in zip(gaits, commands, strict=True)]))
+
+
+def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
+    """Danner's predictions: without V0 left-right synchrony, without V0v no trot, without V3 still walk and trot."""
+    commands = np.repeat(KNOCKOUT_COMMANDS, max(1, states // 2))
+
+    def without(name: str, commands: Array) -> list[Gait]:
+        return run(spec.without(*KNOCKOUTS[name]), commands, rng)
+
+    def asynchrony(gait: Gait) -> float:
+        if gait.frequency_hz == 0:
+            return 1.0
+        distance = circular_distance(np.array(gait.left_right_phase), 0.0).max()
+        return float(np.clip(5 * (distance - 0.02), 0, 1) + np.clip(0.95 - gait.concentration, 0, 1))
+
+    def trot_likeness(gait: Gait) -> float:
+        if gait.label != "trot":
+            return 0.0
+        return 1.0 + 5 * float(0.1 - circular_distance(np.array(gait.diagonal_phase), 0.0).max())
+
+    v3 = np.repeat((0.1, 0.5), max(1, states // 2))
+    return {
+        "without V0": float(np.mean([asynchrony(g) for g in without("V0", commands)])),
+        "without V0v": float(np.mean([trot_likeness(g) for g in without("V0v", commands)])),
+        "without V3": 0.3
+        * float(np.mean([gait_loss(g, wanted_gait(c), 0.08, 0.9) for g, c in zip(without("V3", v3), v3, strict=True)])),
+    }
+
+
+def objective(numbers: Numbers, states: int, entropy: tuple[int, ...]) -> dict[str, float]:
+    """Named terms, each at least 0, whose sum the search minimises. Initial states and noise come from the entropy."""
+    spec, rng = respecified(numbers), np.random.default_rng(entropy)
+    terms = intact_losses(spec, states, rng)
+    terms["half step"] = fine_step_loss(spec, states, rng)
+    return terms | knockout_losses(spec, states, rng)
+
+
+# --- the search ----------------------------------------------------------------------------------------------------
+
+
+class Coordinates:
+    """The search's flat vector and the named numbers: all of the start file in its order, signs kept by bounds."""
+
+    def __init__(self, start: Numbers) -> None:
+        self.names = [(group, name) for group, rows in start.items() for name in rows if name != "tonic_drive"]
+        self.start = start
+        values = [start[group][name] for group, name in self.names]
+        self.scale = np.array([v if g == "oscillator" else 1.0 for (g, _), v in zip(self.names, values, strict=True)])
+        self.mean = np.array(values) / self.scale
+        limits = {"biases": (-1.0, 1.0), "oscillator": (0.3, 3.0)}
+        self.bounds = np.array(
+            [limits.get(g, (0.0, 2.5) if v > 0 else (-2.5, 0.0)) for (g, _), v in zip(self.names, values, strict=True)]
+        )
+
+    def numbers(self, vector: Array) -> Numbers:
+        """Named numbers, rounded to the four decimals that a preset file keeps."""
+        result: Numbers = {group: dict(rows) for group, rows in self.start.items()}
+        for (group, name), value in zip(self.names, vector * self.scale, strict=True):
+            result[group][name] = round(float(value), 4) + 0.0
+        return result
+
+
+def preset_text(numbers: Numbers) -> str:
+    """A preset file's content."""
+    return json.dumps(numbers, indent=1) + "\n"
+
+
+def start_numbers() -> Numbers:
+    """Where the search starts: the outcome of an earlier, shorter one."""
+    numbers: Numbers = json.loads(resources.files("ncap.circuits").joinpath("rhythm_start.json").read_text("utf-8"))
+    return numbers
+
+
+def search(
+    settings: Search, folder: Path, workers: int, report: Callable[[int, dict[str, Any]], None]
+) -> tuple[Numbers, dict[str, float]]:
+    """Run or go on with a search in a folder. Returns the best validated numbers and the terms of their validation.
+
+    report(generation, record) is called once per generation, also for those that an earlier run had finished.
+    """
+    coordinates = Coordinates(start_numbers())
+    optimiser = cmaes.CMA(
+        mean=coordinates.mean.copy(),
+        sigma=settings.step,
+        bounds=coordinates.bounds,
+        seed=settings.seed,
+        population_size=settings.population,
+    )
+    best: tuple[float, Numbers, dict[str, float]] | None = None
+    done = _read_log(folder, settings)
+    with (
+        (folder / "generations.jsonl").open("a", encoding="utf-8") as log,
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+    ):
+        for generation in range(settings.generations):
+            candidates = [optimiser.ask() for _ in range(settings.population)]
+            record = next(done, None)
+            if record is None:
+                entropy = (settings.seed, generation)
+                jobs = [pool.submit(objective, coordinates.numbers(c), settings.states, entropy) for c in candidates]
+                record = {"generation": generation, "losses": [sum(job.result().values()) for job in jobs]}
+                if generation % settings.validate_every == settings.validate_every - 1:
+                    numbers = coordinates.numbers(optimiser._mean)
+                    record["numbers"] = numbers
+                    record["terms"] = objective(numbers, settings.validation_states, (settings.seed, 1 << 20))
+                log.write(json.dumps(record) + "\n")
+                log.flush()
+            optimiser.tell(list(zip(candidates, record["losses"], strict=True)))
+            if "terms" in record and (best is None or sum(record["terms"].values()) < best[0]):
+                best = sum(record["terms"].values()), record["numbers"], record["terms"]
+            report(generation, record)
+    if best is None:
+        raise UserError(f"a search of {settings.generations} generations is too short to be validated once")
+    return best[1], best[2]
+
+
+def _read_log(folder: Path, settings: Search) -> Iterator[dict[str, Any]]:
+    """Finished generations of an earlier run in this folder, after checking that it was the same search."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mine, log = asdict(settings) | {"generations": None}, folder / "generations.jsonl"
+    header = folder / "search.json"
+    if header.exists() and json.loads(header.read_text("utf-8")) != mine:
+        raise UserError(f"{folder} holds another search (see search.json there): choose another folder")
+    header.write_text(json.dumps(mine, indent=1) + "\n", "utf-8")
+    complete = [line for line in log.read_text("utf-8").splitlines(True) if line.endswith("\n")] if log.exists() else []
+    log.write_text("".join(complete), "utf-8")  # a line cut short by a kill is done again
+    return iter([json.loads(line) for line in complete])

@@ -1,0 +1,14 @@
+"""One root seed, many independent streams.
+
+A draw is addressed by (seed, stream name, numbers such as epoch and index), never by the order in which draws happen to
+be made, so that results do not depend on threads, machines or interruptions.
+"""
+
+import zlib
+
+import numpy as np
+
+
+def generator(seed: int, stream: str, *address: int) -> np.random.Generator:
+    """The random generator that belongs to an address. Seed and address are non-negative integers."""
+    return np.random.default_rng([seed, zlib.crc32(stream.encode()), *address])

@@ -1,0 +1,105 @@
+"""The gait measurement against patterns whose phases are known by construction."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ncap.analysis.gaits import (
+    circular_distance,
+    circular_mean,
+    classify,
+    measure_gait,
+    stance_onsets,
+    stride_phases,
+)
+
+DT = 0.005
+
+
+def pattern(touchdowns, period=0.5, duty=0.6, seconds=10.0, jitter=None):
+    """Stance (T, leg) of legs that touch down at the given phases of a period, for a share `duty` of it."""
+    time = np.arange(0, seconds, DT)[:, None] + (0 if jitter is None else jitter)
+    return ((time / period - np.array(touchdowns)) % 1.0 < duty).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("label", "touchdowns", "duty"),
+    [
+        ("walk", (0.25, 0.75, 0.0, 0.5), 0.7),  # lateral sequence: HL, FL, HR, FR
+        ("trot", (0.5, 0.0, 0.0, 0.5), 0.5),
+        ("bound", (0.5, 0.5, 0.0, 0.0), 0.4),
+        ("gallop", (0.5, 0.6, 0.0, 0.1), 0.4),
+        ("pace", (0.0, 0.5, 0.0, 0.5), 0.5),
+        ("none", (0.0, 0.0, 0.0, 0.0), 0.5),  # pronk: no leg alternates
+        ("none", (0.25, 0.75, 0.0, 0.5), 0.4),  # a walk's sequence without a walk's duty
+    ],
+)
+def test_ideal_gaits_have_their_names(label, touchdowns, duty):
+    assert measure_gait(pattern(touchdowns, duty=duty), DT).label == label
+
+
+def test_numbers_of_a_known_walk():
+    # period 0.5 s -> 2 Hz; FL .25, FR .75, HL 0, HR .5: right after left .5, fore after hind .25,
+    # FR after HL .75, FL after HR .25 - .5 = .75
+    gait = measure_gait(pattern((0.25, 0.75, 0.0, 0.5), duty=0.7), DT)
+    assert gait.frequency_hz == pytest.approx(2.0, abs=0.01)
+    assert gait.left_right_phase == pytest.approx((0.5, 0.5), abs=0.01)
+    assert gait.fore_hind_phase == pytest.approx((0.25, 0.25), abs=0.01)
+    assert gait.diagonal_phase == pytest.approx((0.75, 0.75), abs=0.01)
+    assert gait.duty == pytest.approx(0.7, abs=0.01)
+    assert gait.concentration > 0.999
+
+
+def test_legs_at_different_speeds_have_no_gait():
+    stance = pattern((0.5, 0.0, 0.0, 0.5))
+    stance[:, 0] = pattern((0.5,) * 4, period=0.6)[:, 0]
+    assert measure_gait(stance, DT).label == "none"
+
+
+def test_a_leg_that_steps_once_for_two_of_the_others_has_no_gait_although_its_phase_is_constant():
+    stance = pattern((0.5, 0.0, 0.0, 0.5))
+    stance[:, 0] = pattern((0.25,) * 4, period=1.0)[:, 0]
+    gait = measure_gait(stance, DT)
+    assert (gait.label, gait.concentration) == ("none", 0.0)
+
+
+def test_legs_that_never_move_have_no_gait_and_no_frequency():
+    gait = measure_gait(np.ones((500, 4)), DT)
+    assert (gait.label, gait.frequency_hz, gait.duty) == ("none", 0.0, 1.0)
+
+
+def test_bound_tolerance_separates_bound_from_gallop():
+    left_right, half = np.array([0.04, 0.96]), np.array([0.5, 0.5])
+    assert classify(left_right, half, half, 0.4) == "bound"
+    assert classify(left_right, half, half, 0.4, bound_tolerance=0.025) == "gallop"
+
+
+def test_onsets_are_interpolated_between_samples():
+    # rises from 0 to 1 between samples 2 and 3: crosses 0.5 half-way, 0.25 after a quarter
+    signal = np.array([0.0, 0, 0, 1, 1, 0, 0, 1])
+    assert stance_onsets(signal, 0.1) == pytest.approx([0.25, 0.65])
+    assert stance_onsets(signal, 0.1, 0.25) == pytest.approx([0.225, 0.625])
+
+
+def test_stride_phases_by_hand():
+    # strides of the reference: [0, 1), [1, 3). Onset .25 is at 1/4, 2.0 at 1/2, 5 lies outside.
+    assert stride_phases(np.array([0.0, 1.0, 3.0]), np.array([0.25, 2.0, 5.0])) == pytest.approx([0.25, 0.5])
+
+
+def test_circular_mean_by_hand():
+    # .9 and .1 average to 0, not to .5; R = cos(2 pi .1) = .809017
+    mean, concentration = circular_mean(np.array([0.9, 0.1]))
+    assert circular_distance(mean, 0.0) == pytest.approx(0.0, abs=1e-12)
+    assert concentration == pytest.approx(0.809017, abs=1e-6)
+    assert circular_mean(np.array([0.0, 0.5]))[1] == pytest.approx(0.0, abs=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1))
+def test_rotating_phases_rotates_their_mean_and_keeps_their_concentration(phases, turn):
+    mean, concentration = circular_mean(np.array(phases))
+    turned, same = circular_mean((np.array(phases) + turn) % 1.0)
+    assert 0 <= mean < 1
+    assert same == pytest.approx(concentration, abs=1e-9)
+    if concentration > 1e-3:
+        assert circular_distance(turned, mean + turn) == pytest.approx(0.0, abs=1e-6)

@@ -1,0 +1,97 @@
+"""The paper's claim about the rhythm generator: walk, trot and bound as the one command rises, whatever the start."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from ncap.analysis.gaits import circular_distance
+from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_dt, rhythm_spec
+from ncap.experiments.gaits import measure_states, summarise, sweep
+
+GAIT_OF = {
+    **{c / 100: "walk" for c in range(0, 26, 5)},
+    **{c / 100: "trot" for c in range(40, 71, 5)},
+    **{c / 100: "bound" for c in range(85, 101, 5)},
+}
+IDEAL = {"walk": (0.5, 0.25), "trot": (0.5, 0.5), "bound": (0.0, 0.5)}
+BETWEEN = (0.3, 0.35, 0.75, 0.8)
+EVERY_COMMAND = tuple(c / 100 for c in range(0, 101, 5))
+
+
+def share(gaits, label):
+    return np.mean([gait.label == label for gait in gaits])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
+def test_gait_of_every_command_from_99_percent_of_200_states(command, wanted):
+    gaits = measure_states(rhythm_spec(), command, states=200, seed=1, dt=CIRCUIT_DT)
+    left_right, fore_hind = IDEAL[wanted]
+    good = [
+        gait.label == wanted
+        and gait.concentration >= 0.95
+        and circular_distance(np.array(gait.left_right_phase), left_right).max() <= 0.08
+        and circular_distance(np.array(gait.fore_hind_phase), fore_hind).max() <= 0.08
+        for gait in gaits
+    ]
+    assert np.mean(good) >= 0.99, Counter(gait.label for gait in gaits)
+
+
+@pytest.mark.parametrize("command", BETWEEN)
+def test_between_the_ranges_the_gait_is_regular(command):
+    gaits = measure_states(rhythm_spec(), command, states=100, seed=1, dt=CIRCUIT_DT)
+    assert np.mean([gait.concentration >= 0.8 for gait in gaits]) >= 0.95
+
+
+def test_frequency_rises_with_the_command_from_about_1_2_to_3_hz():
+    rows = [
+        summarise(c, measure_states(rhythm_spec(), c, states=16, seed=2, dt=CIRCUIT_DT)).frequency_hz
+        for c in EVERY_COMMAND
+    ]
+    assert np.all(np.diff(rows) > 0)
+    assert rows[0] == pytest.approx(1.2, abs=0.15)
+    assert rows[-1] >= 3.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
+def test_halving_the_circuit_step_changes_no_gait(command, wanted):
+    gaits = measure_states(rhythm_spec(), command, states=50, seed=3, dt=CIRCUIT_DT / 2)
+    assert share(gaits, wanted) >= 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
+def test_white_noise_on_all_afferents_changes_no_gait_in_95_percent_of_states(command, wanted):
+    gaits = measure_states(rhythm_spec(), command, states=100, seed=4, dt=CIRCUIT_DT, noise=0.1)
+    assert share(gaits, wanted) >= 0.95
+
+
+def test_a_slow_ramp_passes_walk_trot_bound_and_back():
+    up, down = sweep(rhythm_spec(), seconds=60.0, seed=0, dt=CIRCUIT_DT)
+    visited = [gait for gait, _ in up.transitions()] + [gait for gait, _ in down.transitions()]
+    once = [gait for i, gait in enumerate(visited) if i == 0 or visited[i - 1] != gait]
+    assert [gait for gait in once if gait in IDEAL] == ["walk", "trot", "bound", "trot", "walk"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_without_all_v0_left_and_right_move_together_at_every_command(command):
+    gaits = measure_states(rhythm_spec(without=["V0"]), command, states=60, seed=5, dt=CIRCUIT_DT)
+    together = [circular_distance(np.array(gait.left_right_phase), 0.0).max() <= 0.05 for gait in gaits]
+    assert np.mean(together) >= 0.95
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_without_v0v_there_is_no_trot_at_any_command(command):
+    gaits = measure_states(rhythm_spec(without=["V0v"]), command, states=60, seed=6, dt=CIRCUIT_DT)
+    assert share(gaits, "trot") == 0
+
+
+def test_released_numbers_do_not_bound_which_is_why_ours_differ():
+    # SPEC section 2: with the released numbers no bound appears at any command
+    spec, dt = rhythm_spec("released"), rhythm_dt("released")
+    labels = {g.label for c in EVERY_COMMAND for g in measure_states(spec, c, states=24, seed=7, dt=dt)}
+    assert "bound" not in labels
+    assert "trot" in labels

@@ -1,0 +1,106 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from ncap.circuits.rhythm import respecified
+from ncap.errors import UserError
+from ncap.experiments import rhythm_tuning
+from ncap.experiments.rhythm_tuning import Coordinates, Search, search, start_numbers, wanted_gait
+
+TINY = Search(seed=3, generations=4, population=4, states=1, validate_every=2, validation_states=1)
+
+
+def fake_objective(numbers, states, entropy):
+    """A cheap stand-in with an optimum away from the start: what matters here is the search, not what it searches."""
+    spread = sum((value - 0.5) ** 2 for value in numbers["biases"].values())
+    return {"distance": spread + 1e-3 * states * (entropy[1] % 7)}
+
+
+class InProcess:
+    """An executor that runs at once, so that the stand-in is visible to the workers."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, function, *arguments):
+        value = function(*arguments)
+        return type("Done", (), {"result": lambda self: value})()
+
+
+@pytest.fixture(autouse=True)
+def cheap_search(monkeypatch, request):
+    if "real" not in request.keywords:
+        monkeypatch.setattr(rhythm_tuning, "objective", fake_objective)
+        monkeypatch.setattr(rhythm_tuning, "ProcessPoolExecutor", InProcess)
+
+
+def run(folder, settings=TINY, report=lambda generation, record: None):
+    return search(settings, folder, 1, report)
+
+
+def test_a_search_that_was_interrupted_ends_in_the_same_numbers(tmp_path):
+    unbroken = run(tmp_path / "unbroken")
+
+    def stop_in_generation_2(generation, record):
+        if generation == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken", report=stop_in_generation_2)
+    with (tmp_path / "broken" / "generations.jsonl").open("a") as log:
+        log.write('{"generation": 3, "los')  # killed in the middle of a line
+    assert run(tmp_path / "broken") == unbroken
+
+
+def test_a_longer_search_goes_on_from_a_shorter_one(tmp_path):
+    run(tmp_path / "a")
+    longer = Search(**(vars(TINY) | {"generations": 8}))
+    continued = run(tmp_path / "a", longer)
+    assert continued == run(tmp_path / "b", longer)
+
+
+def test_a_search_gets_closer_to_the_optimum(tmp_path):
+    losses = []
+    settings = Search(**(vars(TINY) | {"generations": 60, "population": 12}))
+    run(tmp_path / "s", settings, lambda generation, record: losses.append(min(record["losses"])))
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_another_search_in_the_same_folder_is_refused(tmp_path):
+    run(tmp_path / "s")
+    before = shutil.copytree(tmp_path / "s", tmp_path / "copy")
+    with pytest.raises(UserError, match="holds another search"):
+        run(tmp_path / "s", Search(**(vars(TINY) | {"seed": 4})))
+    assert (before / "generations.jsonl").read_text() == (tmp_path / "s" / "generations.jsonl").read_text()
+
+
+def test_candidates_keep_every_sign_and_the_start_is_their_centre():
+    coordinates = Coordinates(start_numbers())
+    assert coordinates.numbers(coordinates.mean) == start_numbers()
+    for corner in coordinates.bounds.T:
+        respecified(coordinates.numbers(corner))  # raises if a sign were wrong
+
+
+def test_wanted_gaits_are_the_papers_claim():
+    assert [wanted_gait(c) for c in (0.0, 0.25, 0.3, 0.4, 0.7, 0.8, 0.85, 1.0)] == [
+        "walk", "walk", None, "trot", "trot", None, "bound", "bound",
+    ]  # fmt: skip
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_the_objective_prefers_the_default_to_the_start():
+    from importlib import resources
+
+    default = json.loads(resources.files("ncap.circuits").joinpath("rhythm_default.json").read_text())
+    losses = [sum(rhythm_tuning.objective(numbers, 4, (0, 1)).values()) for numbers in (default, start_numbers())]
+    assert losses[0] < 0.5 * losses[1]
+    assert np.isfinite(losses).all()
