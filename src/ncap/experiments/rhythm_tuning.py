@@ -65,9 +65,9 @@ class Search:
     seed: int = 0
     generations: int = 300
     population: int = 20
-    step: float = 0.08
+    step: float = 0.03
     """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
-    states: int = 8
+    states: int = 6
     """Random initial states per command, drawn anew each generation."""
     validate_every: int = 10
     """Generations between two validations of the distribution's mean, the best of which is the result."""
@@ -87,17 +87,17 @@ def run(
 
 
 def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: float) -> float:
-    """How far a gait is from the wanted one, 0 … 3: its label, its phases beyond a tolerance, its concentration."""
+    """How far a gait is from the wanted one, 0 … 3.5: its label, its phases beyond a tolerance, its concentration."""
     irregular = float(np.clip(4 * (regularity - gait.concentration), 0, 1))
     if wanted is None or gait.frequency_hz == 0:
-        return irregular if wanted is None else 3.0
+        return irregular if wanted is None else 3.5
     left_right, fore_hind = IDEAL_PHASES[wanted]
     tolerance_left_right = min(tolerance, 0.02) if wanted == "bound" else tolerance
     error = max(
         float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - tolerance_left_right,
         float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - tolerance,
     )
-    return (gait.label != wanted) + float(np.clip(5 * error, 0, 1)) + irregular
+    return (gait.label != wanted) + float(np.clip(8 * error, 0, 1.5)) + irregular
 
 
 def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
@@ -105,14 +105,14 @@ def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> d
     quiet, noisy = np.repeat(COMMANDS, states), np.repeat(NOISY_COMMANDS, max(1, states // 2))
     commands = np.concatenate((quiet, noisy))
     gaits = run(spec, commands, rng, noise=np.where(np.arange(len(commands)) < len(quiet), 0.0, AFFERENT_NOISE))
-    losses = [gait_loss(g, wanted_gait(c), 0.04, 0.99) for g, c in zip(gaits, quiet, strict=False)]
+    losses = [gait_loss(g, wanted_gait(c), 0.05, 0.99) for g, c in zip(gaits, quiet, strict=False)]
     noisy_losses = [gait_loss(g, wanted_gait(c), 0.08, 0.92) for g, c in zip(gaits[len(quiet) :], noisy, strict=True)]
     by_command = np.array(losses).reshape(len(COMMANDS), states).mean(1)
     frequency = np.array([g.frequency_hz for g in gaits[: len(quiet)]]).reshape(len(COMMANDS), states).mean(1)
     falls = np.clip(0.01 - np.diff(frequency), 0, None).sum()
     ends = np.clip(abs(frequency[0] - 1.2) - 0.1, 0, None) + np.clip(3.15 - frequency[-1], 0, None)
     return {
-        "gaits": float(by_command.mean() + 0.5 * by_command.max()),
+        "gaits": float(2 * by_command.mean() + by_command.max()),
         "noise": float(np.mean(noisy_losses)),
         "frequency": float(ends + 5 * falls),
     }
@@ -122,7 +122,7 @@ def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> 
     """The same gaits at half the circuit step."""
     commands = np.repeat(FINE_COMMANDS, max(1, states // 2))
     gaits = run(spec, commands, rng, dt=CIRCUIT_DT / 2)
-    return float(np.mean([gait_loss(g, wanted_gait(c), 0.04, 0.99) for g, c in zip(gaits, commands, strict=True)]))
+    return float(np.mean([gait_loss(g, wanted_gait(c), 0.05, 0.99) for g, c in zip(gaits, commands, strict=True)]))
 
 
 def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
@@ -174,7 +174,7 @@ class Coordinates:
         self.mean = np.array(values) / self.scale
         limits = {"biases": (-1.0, 1.0), "oscillator": (0.3, 3.0)}
         self.bounds = np.array(
-            [limits.get(g, (0.0, 2.5) if v > 0 else (-2.5, 0.0)) for (g, _), v in zip(self.names, values, strict=True)]
+            [limits.get(g, (0.0, 3.0) if v > 0 else (-3.0, 0.0)) for (g, _), v in zip(self.names, values, strict=True)]
         )
 
     def numbers(self, vector: Array) -> Numbers:

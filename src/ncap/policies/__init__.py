@@ -1,0 +1,1 @@
+"""Brains: what turns observations into actions. Knows nothing of bodies."""

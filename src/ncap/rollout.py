@@ -1,0 +1,168 @@
+"""Closed-loop episodes of a whole population: the one room where bodies and brains meet.
+
+Shapes: P individuals, T control steps. Individual i plays the episode of seeds[i]; equal seeds give equal friction,
+terrain and start, so that candidates are compared on the same episode (common random numbers).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap import seeding
+from ncap.errors import unknown_name
+from ncap.policies.policy import Controller
+from ncap.rewards import pitch_of, roll_of, speed_reward, yaw_penalty
+from ncap.sim.simulation import Measurements, Simulation
+from ncap.sim.world import LOST_BELOW
+from ncap.tasks import Task, build, drawn_variation
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+REWARD_TERMS = ("speed", "yaw", "fall")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episodes:
+    """What happened."""
+
+    returns: Array
+    """(P,) normalised: the sum of rewards divided by the number of steps of a full episode; 1 is the best."""
+    terms: dict[str, Array]
+    """(P,) the same, split into its named terms."""
+    steps: NDArray[np.int64]
+    """(P,) control steps lived."""
+    fell: Mask
+    """(P,) fell, for whatever reason."""
+    diverged: Mask
+    """(P,) the simulation itself failed, which counts as a fall."""
+    distance: Array
+    """(P,) travelled forward along the world's x, m."""
+    signals: dict[str, Array]
+    """(P, T, …) what was asked for in `record`, NaN after a fall."""
+
+
+class Outcome(NamedTuple):
+    """What a control step brought, (P,) each."""
+
+    terms: dict[str, Array]
+    """Named reward terms."""
+    fallen: Mask
+    """Fell in this step, for whatever reason."""
+    diverged: Mask
+    """The simulation itself failed in this step, which counts as a fall."""
+
+    @property
+    def reward(self) -> Array:
+        """Sum of the terms."""
+        return self.terms["speed"] + self.terms["yaw"] + self.terms["fall"]
+
+
+class Arena:
+    """P robots that play a task, each in its own episode. Gymnasium's environments and `rollout` both run on it."""
+
+    def __init__(self, task: Task, individuals: int, *, threads: int = 1) -> None:
+        self.task, self.world = task, build(task)
+        self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
+        self.measured: Measurements
+
+    def start(self, ids: Indices, seeds: Sequence[int]) -> None:
+        """Begin the episodes of these seeds: equal seeds give equal friction, terrain and start."""
+        episodes = {}
+        for seed in dict.fromkeys(seeds):
+            model = self.world.variant(drawn_variation(self.task, seed))
+            noise = seeding.generator(seed, "start").uniform(-1, 1, (4, 3)) * self.task.start_noise
+            episodes[seed] = (model, *self.world.standing(model, noise))
+        models, qpos, qvel = zip(*(episodes[seed] for seed in seeds), strict=True)
+        self.simulation.place(ids, models, np.array(qpos), np.array(qvel))
+        self.measured = self.simulation.measure()
+
+    def observation(self) -> Array:
+        """(P, leg, 10) in [-1, 1], a new array; 0 where a simulation has failed."""
+        now = self.measured
+        seen = self.task.robot.observation(now.joint_position, now.torque, now.joint_velocity, now.foot_force)
+        return np.nan_to_num(seen, copy=False, nan=0.0)
+
+    def step(self, alive: Indices, action: Array) -> Outcome:
+        """One control step of the individuals `alive`, with actions (P, leg, 3) in [-1, 1]."""
+        failed = self.simulation.step(alive, self.task.robot.targets(action))
+        self.measured = now = self.simulation.measure()
+        diverged = np.zeros(len(action), bool)
+        diverged[failed] = True
+        limit = np.deg2rad(self.task.fall_deg)
+        pitch = pitch_of(now.up)
+        upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch) <= limit)
+        fallen = ~upright | now.trunk_touches | (now.position[:, 2] < LOST_BELOW) | diverged
+        speed = speed_reward(now.velocity[:, 0] * np.cos(pitch), self.task.target_speed)
+        yaw = yaw_penalty(now.angular_velocity[:, 2], self.task.yaw_weight)
+        terms = {
+            "speed": np.where(diverged, 0.0, speed),
+            "yaw": np.where(diverged, 0.0, yaw),
+            "fall": np.where(fallen, -self.task.fall_penalty, 0.0),
+        }
+        return Outcome(terms, fallen, diverged)
+
+
+def rollout(
+    task: Task, controller: Controller, seeds: Sequence[int], *, threads: int = 1, record: Sequence[str] = ()
+) -> Episodes:
+    """Play one episode per seed, individual i controlled by row i of the controller.
+
+    record: names of signals to keep: fields of Measurements, "observation", "action", "reward", reward terms, and the
+    controller's own. Individuals that have fallen are no longer stepped.
+    """
+    individuals = len(seeds)
+    arena, alive = Arena(task, individuals, threads=threads), np.arange(individuals)
+    arena.start(alive, seeds)
+    fell, diverged = np.zeros(individuals, bool), np.zeros(individuals, bool)
+    steps = np.zeros(individuals, np.int64)
+    sums = {name: np.zeros(individuals) for name in REWARD_TERMS}
+    start_x = arena.measured.position[:, 0]
+    final_x = start_x.copy()
+    signals: dict[str, Array] = {}
+    state = controller.reset(seeds)
+    for t in range(task.steps):
+        observation = arena.observation()
+        observation[fell] = 0.0
+        state, action = controller.act(state, observation)
+        outcome = arena.step(alive, action)
+        steps[alive] += 1
+        for name, values in outcome.terms.items():
+            sums[name][alive] += values[alive]
+        sound = alive[~outcome.diverged[alive]]
+        final_x[sound] = arena.measured.position[sound, 0]
+        if record:
+            now = arena.measured._asdict() | {"observation": observation, "action": action, "reward": outcome.reward}
+            _keep(signals, record, now | outcome.terms | controller.signals(state), t, task.steps, alive)
+        if outcome.fallen[alive].any():
+            diverged |= outcome.diverged
+            fell[alive] = outcome.fallen[alive]
+            alive = np.flatnonzero(~fell)
+            if not len(alive):
+                break
+    terms = {name: values / task.steps for name, values in sums.items()}
+    return Episodes(
+        returns=np.sum(list(terms.values()), axis=0),
+        terms=terms,
+        steps=steps,
+        fell=fell,
+        diverged=diverged,
+        distance=final_x - start_x,
+        signals=signals,
+    )
+
+
+def _keep(
+    kept: dict[str, Array], record: Sequence[str], now: dict[str, Array], t: int, steps: int, alive: Indices
+) -> None:
+    for name in record:
+        if name not in now:
+            raise unknown_name("signal", name, now)
+        value = np.asarray(now[name])
+        if name not in kept:
+            kept[name] = np.full((len(value), steps, *value.shape[1:]), np.nan)
+        kept[name][alive, t] = value[alive]

@@ -1,0 +1,91 @@
+"""A quadruped as data: its model file, the names in it, its ranges and gains. NumPy only.
+
+A policy sees observations in [-1, 1] and gives actions in [-1, 1]; the maps between those and radians, newton metres
+and newtons are the robot's, by three points: minimum, middle (the standing pose) and maximum.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.errors import UserError
+from ncap.legs import LEGS
+
+Array = NDArray[np.float64]
+LegTriple = tuple[tuple[float, float, float], ...]
+
+OBSERVATIONS = 10
+"""Per leg: position, torque and velocity of hip, thigh and calf, then foot contact."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Robot:
+    """Everything the engine needs to know about a quadruped. Tables have a row per leg, FL, FR, HL, HR."""
+
+    name: str
+    model: Path
+    """MJCF file with the bodies, joints and geoms, and nothing else: no actuators, sensors, ground or options."""
+    trunk: str
+    """Name of the trunk's body, which has the free joint."""
+    joints: tuple[tuple[str, str, str], ...]
+    """Joint names: hip, thigh, calf of every leg."""
+    feet: tuple[str, ...]
+    """Geom names of the feet, one per leg."""
+    ground_geoms: tuple[str, ...] = ()
+    """Geoms that the default contact preset lets touch the ground, beside the feet. Empty: all of them."""
+    position_min: LegTriple
+    position_mid: LegTriple
+    """The standing pose: where action 0 leads."""
+    position_max: LegTriple
+    kp: float
+    """Proportional gain of the joints' PD control, N m / rad."""
+    kd: float
+    """Derivative gain, N m s / rad."""
+    torque_limit: float
+    """N m."""
+    velocity_limit: float
+    """rad/s that map to ±1."""
+    foot_force_max: float
+    """N that map to 1."""
+    leg_length: float
+    """m, for the Froude number."""
+
+    def __post_init__(self) -> None:
+        for field in ("joints", "feet", "position_min", "position_mid", "position_max"):
+            if len(getattr(self, field)) != len(LEGS):
+                raise UserError(f"robot {self.name}: {field} needs a row per leg ({', '.join(LEGS)})")
+        if not (np.all(self.low < self.mid) and np.all(self.mid < self.high)):
+            raise UserError(f"robot {self.name}: position_min < position_mid < position_max must hold for every joint")
+
+    @cached_property
+    def low(self) -> Array:
+        """(leg, 3) lowest joint position, rad."""
+        return np.array(self.position_min, float)
+
+    @cached_property
+    def mid(self) -> Array:
+        """(leg, 3) standing pose, rad."""
+        return np.array(self.position_mid, float)
+
+    @cached_property
+    def high(self) -> Array:
+        """(leg, 3) highest joint position, rad."""
+        return np.array(self.position_max, float)
+
+    def targets(self, action: Array) -> Array:
+        """Joint targets in rad from actions (..., leg, 3), which are clipped to [-1, 1]."""
+        action = np.clip(action, -1.0, 1.0)
+        return self.mid + np.where(action < 0, action * (self.mid - self.low), action * (self.high - self.mid))
+
+    def observation(self, position: Array, torque: Array, velocity: Array, foot_force: Array) -> Array:
+        """Observations (..., leg, 10) in [-1, 1] from joint signals (..., leg, 3) and foot forces (..., leg) in SI units."""
+        offset = position - self.mid
+        result = np.empty((*foot_force.shape, OBSERVATIONS))
+        result[..., 0:3] = offset / np.where(offset < 0, self.mid - self.low, self.high - self.mid)
+        result[..., 3:6] = torque / self.torque_limit
+        result[..., 6:9] = velocity / self.velocity_limit
+        result[..., 9] = foot_force / self.foot_force_max
+        return np.clip(result, -1.0, 1.0, out=result)

@@ -1,0 +1,114 @@
+"""Many robots stepped together, and what is measured of them at the end of a control step.
+
+Shapes: P individuals; joint signals are (P, leg, 3), SI units. Individuals may have different models:
+see `World.variant`.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import mujoco
+import mujoco.batch
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.sim.world import World
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+_NO_SENSORS: Final = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+
+
+class Measurements(NamedTuple):
+    """What is known of all individuals at the end of a control step. Copies: nothing here changes later."""
+
+    joint_position: Array
+    joint_velocity: Array
+    torque: Array
+    """Applied by the motors in the last physics step."""
+    foot_force: Array
+    """(P, leg) normal force, N."""
+    trunk_touches: Mask
+    """(P,) whether the trunk touches the ground."""
+    position: Array
+    """(P, 3) of the trunk in the world, m."""
+    quaternion: Array
+    """(P, 4) w x y z of the trunk."""
+    velocity: Array
+    """(P, 3) of the trunk in its own frame, m/s."""
+    angular_velocity: Array
+    """(P, 3) of the trunk in its own frame, rad/s."""
+    up: Array
+    """(P, 3) the vertical in the trunk's frame: (0, 0, 1) when level, whatever the heading."""
+
+
+class Simulation:
+    """P robots on a thread pool. Results depend neither on the threads nor on the other individuals."""
+
+    def __init__(self, world: World, individuals: int, *, control_dt: float, threads: int) -> None:
+        self.world, self.individuals = world, individuals
+        self.substeps = round(control_dt / world.model.opt.timestep)
+        self._models = [world.model] * individuals
+        self._batch = mujoco.batch.Batch(world.model, individuals, threads)
+        bind = self._batch.bind
+        self._qpos, self._qvel, self._ctrl = bind("qpos"), bind("qvel"), bind("ctrl")
+        self._sensors, self._force = bind("sensordata"), bind("actuator_force")
+
+    def place(self, ids: Indices, models: Sequence[mujoco.MjModel], qpos: Array, qvel: Array) -> None:
+        """Put individuals, each on its model, into states (n, nq) and (n, nv), and compute what sensors say there."""
+        for i, model in zip(ids, models, strict=True):
+            self._models[i] = model
+        self._batch.set_models(self._models)
+        self._distinct = list({id(model): model for model in self._models}.values())
+        self._show_sensors(True)
+        self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)
+        self._qpos[ids], self._qvel[ids] = qpos, qvel
+        self._ctrl[ids] = qpos[:, self.world.position_columns]
+        self._batch.forward(ids)
+
+    def _show_sensors(self, shown: bool) -> None:
+        for model in self._distinct:
+            flags = int(model.opt.disableflags)
+            model.opt.disableflags = flags & ~_NO_SENSORS if shown else flags | _NO_SENSORS
+
+    def step(self, alive: Indices, targets: Array) -> Indices:
+        """Move the individuals `alive` by one control step towards joint targets (P, leg, 3).
+
+        Returns those whose simulation failed or warned; they must not be stepped again. Sensors are computed in the
+        last physics step only.
+        """
+        self._ctrl[:] = targets.reshape(self.individuals, -1)
+        warnings = self._batch.warning[alive, :, 1].sum(axis=1)
+        failed: set[int] = set()
+        for steps, shown in ((self.substeps - 1, False), (1, True)):
+            self._show_sensors(shown)
+            try:
+                self._batch.step(alive, nstep=steps)
+            except mujoco.batch.SimulationError as error:
+                failed.update(int(i) for i in error.ids)
+        failed.update(alive[self._batch.warning[alive, :, 1].sum(axis=1) > warnings].tolist())
+        failed.update(alive[~np.isfinite(self._qpos[alive]).all(axis=1)].tolist())
+        return np.array(sorted(failed), dtype=np.int64)
+
+    def measure(self) -> Measurements:
+        """What is known now."""
+        shape, world = (self.individuals, 4, 3), self.world
+        w, x, y, z = self._qpos[:, 3:7].T
+        rotation = np.empty((self.individuals, 3, 3))  # trunk to world
+        rotation[:, 0] = np.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)), axis=1)
+        rotation[:, 1] = np.stack((2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)), axis=1)
+        rotation[:, 2] = np.stack((2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), axis=1)
+        return Measurements(
+            joint_position=self._qpos[:, world.position_columns].reshape(shape),
+            joint_velocity=self._qvel[:, world.velocity_columns].reshape(shape),
+            torque=self._force.reshape(shape).copy(),
+            foot_force=self._sensors[:, 0:4].copy(),
+            trunk_touches=self._sensors[:, 4] > 0,
+            position=self._qpos[:, 0:3].copy(),
+            quaternion=self._qpos[:, 3:7].copy(),
+            velocity=np.einsum("pij,pi->pj", rotation, self._qvel[:, 0:3]),
+            angular_velocity=self._qvel[:, 3:6].copy(),
+            up=rotation[:, 2],
+        )

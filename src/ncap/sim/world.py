@@ -1,0 +1,225 @@
+"""A robot on a terrain, compiled for MuJoCo, and its variants for single episodes (friction, mass, gains, bumps)."""
+
+import copy
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.errors import UserError, unknown_name
+from ncap.sim.robot import Robot
+from ncap.sim.terrain import Bumpy, Flat, Terrain
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+GROUND: Final = "ground"
+TOUCH_RADIUS: Final = 0.04
+"""m. Twice the foot's: a touch site as small as the foot misses part of the force on bumps."""
+CLEARANCE: Final = 0.002
+"""m between the lowest foot and the ground when a robot is put down."""
+LOST_BELOW: Final = -1.0
+"""m. A robot that is lower has left the terrain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contact:
+    """How contacts are computed. Presets in CONTACTS."""
+
+    cone: Literal["pyramidal", "elliptic"]
+    noslip_iterations: int
+    foot_dimensions: Literal[3, 6]
+    """3: sliding friction only; 6: also torsional and rolling."""
+    every_geom: bool
+    """Whether all geoms touch the ground and each other, or only those that matter touch the ground."""
+
+
+CONTACTS: Final = {
+    "default": Contact(cone="pyramidal", noslip_iterations=0, foot_dimensions=3, every_geom=False),
+    "elliptic": Contact(cone="elliptic", noslip_iterations=0, foot_dimensions=6, every_geom=True),
+    "released": Contact(cone="elliptic", noslip_iterations=5, foot_dimensions=6, every_geom=True),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variation:
+    """What may differ from one simulation to the next without compiling anew."""
+
+    friction: float = 1.0
+    """Sliding friction between feet and ground."""
+    trunk_mass_scale: float = 1.0
+    """Factor on the trunk's mass and inertia."""
+    kp: float | None = None
+    """PD gains; None: the robot's."""
+    kd: float | None = None
+    terrain_seed: int = 0
+
+
+class World:
+    """A compiled robot and terrain. Never changed: `variant` gives a model of its own to every episode."""
+
+    def __init__(self, robot: Robot, terrain: Terrain, *, contact: str = "default", physics_dt: float = 0.001) -> None:
+        if contact not in CONTACTS:
+            raise unknown_name("contact preset", contact, CONTACTS)
+        self.robot, self.terrain = robot, terrain
+        self.model = _compile(robot, terrain, CONTACTS[contact], physics_dt)
+        joints = [self.model.joint(name) for names in robot.joints for name in names]
+        self.position_columns: Indices = np.array([int(joint.qposadr[0]) for joint in joints])
+        self.velocity_columns: Indices = np.array([int(joint.dofadr[0]) for joint in joints])
+        self.trunk_id = self.model.body(robot.trunk).id
+        self.trunk_geoms = np.flatnonzero((self.model.geom_bodyid == self.trunk_id) & (self.model.geom_contype > 0))
+        self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
+        self.ground_id = self.model.geom(GROUND).id
+        self.total_mass = float(self.model.body_mass.sum())
+
+    def variant(self, variation: Variation) -> mujoco.MjModel:
+        """A model that differs as asked. The foot's and the ground's friction are both set, so the larger one is it."""
+        model = copy.copy(self.model)
+        model.geom_friction[[self.ground_id, *self.foot_geoms], 0] = variation.friction
+        kp = self.robot.kp if variation.kp is None else variation.kp
+        kd = self.robot.kd if variation.kd is None else variation.kd
+        model.actuator_gainprm[:, 0] = kp
+        model.actuator_biasprm[:, 1], model.actuator_biasprm[:, 2] = -kp, -kd
+        if variation.trunk_mass_scale != 1.0:
+            model.body_mass[self.trunk_id] *= variation.trunk_mass_scale
+            model.body_inertia[self.trunk_id] *= variation.trunk_mass_scale
+            mujoco.mj_setConst(model, mujoco.MjData(model))
+        if isinstance(self.terrain, Bumpy):
+            model.hfield_data[:] = (self.terrain.heights(variation.terrain_seed) / self.terrain.height).ravel()
+        return model
+
+    def standing(self, model: mujoco.MjModel, offsets: Array) -> tuple[Array, Array]:
+        """(qpos, qvel) at rest in the standing pose plus joint offsets (leg, 3), the lowest foot just above the ground.
+
+        On bumps the robot is then left to settle for half a second and stopped, so that every foot stands somewhere.
+        """
+        data = mujoco.MjData(model)
+        data.qpos[self.position_columns] = (self.robot.mid + offsets).ravel()
+        mujoco.mj_kinematics(model, data)
+        feet = data.geom_xpos[self.foot_geoms]
+        radius = model.geom_size[self.foot_geoms, 0]
+        ground = [self._highest_near(model, x, y, r) for (x, y, _), r in zip(feet, radius, strict=True)]
+        data.qpos[2] += CLEARANCE - (feet[:, 2] - radius - ground).min()
+        if isinstance(self.terrain, Bumpy):
+            data.ctrl[:] = self.robot.mid.ravel()
+            mujoco.mj_step(model, data, nstep=round(0.5 / model.opt.timestep))
+            data.qvel[:] = 0.0
+        return data.qpos.copy(), data.qvel.copy()
+
+    def _highest_near(self, model: mujoco.MjModel, x: float, y: float, radius: float) -> float:
+        """The highest ground within a foot's radius, m."""
+        if not isinstance(self.terrain, Bumpy):
+            return 0.0
+        terrain, (rows, columns) = self.terrain, self.terrain.grid
+        heights = model.hfield_data.reshape(rows, columns)
+
+        def cells(place: float, start: float) -> slice:
+            return slice(
+                int((place - radius - start) / terrain.cell), int(np.ceil((place + radius - start) / terrain.cell)) + 1
+            )
+
+        return float(heights[cells(y, -terrain.aside), cells(x, -terrain.behind)].max()) * terrain.height
+
+
+def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics_dt: float) -> mujoco.MjModel:
+    try:
+        spec = mujoco.MjSpec.from_file(str(robot.model))
+    except (ValueError, FileNotFoundError) as error:
+        raise UserError(f"robot {robot.name}: cannot read {robot.model}: {error}") from None
+    spec.option.timestep = physics_dt
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    spec.option.cone = getattr(mujoco.mjtCone, f"mjCONE_{contact.cone.upper()}")
+    spec.option.noslip_iterations = contact.noslip_iterations
+    spec.option.noslip_tolerance = 0.0  # as in the paper's framework: the reference trajectories are met only with it
+    _check_names(spec, robot)
+    _add_scenery(spec)
+    ground = _add_ground(spec, terrain)
+    _set_contacts(spec, ground, robot, contact)
+    _add_motors(spec, robot)
+    _add_foot_sensors(spec, robot)
+    return spec.compile()
+
+
+def _check_names(spec: mujoco.MjSpec, robot: Robot) -> None:
+    for kind, wanted, there in (
+        ("joint", [name for leg in robot.joints for name in leg], spec.joints),
+        ("geom", [*robot.feet, *robot.ground_geoms], spec.geoms),
+        ("body", [robot.trunk], spec.bodies),
+    ):
+        names = [element.name for element in there if element.name]
+        for name in wanted:
+            if name not in names:
+                raise UserError(f"robot {robot.name}: {unknown_name(kind, name, names)}")
+
+
+def _add_scenery(spec: mujoco.MjSpec) -> None:
+    """Sky, light and a chequered ground: for people only."""
+    builtin, kind = mujoco.mjtBuiltin, mujoco.mjtTexture
+    spec.add_texture(
+        name="sky", type=kind.mjTEXTURE_SKYBOX, builtin=builtin.mjBUILTIN_GRADIENT,
+        rgb1=[0.93, 0.96, 1.0], rgb2=[0.55, 0.68, 0.82], width=128, height=128,
+    )  # fmt: skip
+    spec.add_texture(
+        name="tiles", type=kind.mjTEXTURE_2D, builtin=builtin.mjBUILTIN_CHECKER,
+        rgb1=[0.78, 0.80, 0.82], rgb2=[0.70, 0.73, 0.76], width=256, height=256,
+    )  # fmt: skip
+    tiles = spec.add_material(name="tiles", texrepeat=[1, 1], texuniform=True, specular=0.1, shininess=0.1)
+    tiles.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "tiles"
+    spec.worldbody.add_light(
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, dir=[0.2, 0.3, -1], diffuse=[0.5, 0.5, 0.5], castshadow=False
+    )
+    spec.visual.headlight.ambient, spec.visual.headlight.diffuse = [0.35] * 3, [0.5] * 3
+
+
+def _add_ground(spec: mujoco.MjSpec, terrain: Terrain) -> "mujoco.MjsGeom":
+    look = {"name": GROUND, "material": "tiles", "friction": [1.0, 0.005, 0.0001]}
+    if isinstance(terrain, Flat):
+        return spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], **look)
+    rows, columns = terrain.grid
+    middle = [(terrain.ahead - terrain.behind) / 2, 0, 0]
+    size = [(terrain.ahead + terrain.behind) / 2, terrain.aside, terrain.height, 0.1]
+    spec.add_hfield(name=GROUND, nrow=rows, ncol=columns, size=size, userdata=np.zeros(rows * columns))
+    return spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname=GROUND, pos=middle, **look)
+
+
+def _set_contacts(spec: mujoco.MjSpec, ground: "mujoco.MjsGeom", robot: Robot, contact: Contact) -> None:
+    touching = {*robot.feet, *robot.ground_geoms} if robot.ground_geoms else None
+    for geom in spec.geoms:
+        if geom.name in robot.feet:
+            geom.condim = contact.foot_dimensions
+        if not contact.every_geom and geom is not ground and geom.name != GROUND:
+            geom.conaffinity = 0  # the robot offers its geoms to the ground, but not to itself
+            if touching is not None and geom.name not in touching:
+                geom.contype = 0
+    if not contact.every_geom:
+        ground.contype = 0
+
+
+def _add_motors(spec: mujoco.MjSpec, robot: Robot) -> None:
+    """PD control as affine actuators, in leg order: force = kp (ctrl - q) - kd dq, limited."""
+    for name in (name for leg in robot.joints for name in leg):
+        motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        motor.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+        motor.gainprm[0] = robot.kp
+        motor.biasprm[1], motor.biasprm[2] = -robot.kp, -robot.kd
+        motor.forcelimited, motor.forcerange = True, [-robot.torque_limit, robot.torque_limit]
+
+
+def _add_foot_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
+    for name in robot.feet:
+        foot = spec.geom(name)
+        site = f"{name}_touch"
+        foot.parent.add_site(name=site, pos=foot.pos, size=[TOUCH_RADIUS, 0, 0], group=5)
+        spec.add_sensor(name=site, type=mujoco.mjtSensor.mjSENS_TOUCH, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
+    ground = {"reftype": mujoco.mjtObj.mjOBJ_GEOM, "refname": GROUND}
+    trunk = spec.add_sensor(
+        name="trunk_touch",
+        type=mujoco.mjtSensor.mjSENS_CONTACT,
+        objtype=mujoco.mjtObj.mjOBJ_BODY,
+        objname=robot.trunk,
+        **ground,
+    )
+    trunk.intprm[0] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND)
+    trunk.intprm[1], trunk.intprm[2] = 0, 1
