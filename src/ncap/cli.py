@@ -5,7 +5,8 @@ Imports of anything heavy stand inside the commands, so that `ncap --help` answe
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -174,6 +175,139 @@ def tune_rhythm(out: Path, seed: int = 0, generations: int = 300, workers: int =
 
 
 @app.command
+def train(
+    task: Annotated[str, tyro.conf.Positional] = "flat-walk",
+    policy: str = "ncap",
+    preset: str = "default",
+    command: float | None = None,
+    contact: str = "default",
+    seed: int = 0,
+    epochs: int = 60,
+    out: Path | None = None,
+    resume: Path | None = None,
+    threads: int = 2,
+    json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Train a policy on a task by evolution. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
+
+    Examples: `ncap train flat-walk`, `ncap train bumpy-run --seed 3 --out runs/mine`, `ncap train --resume runs/mine`.
+
+    Args:
+        task: flat-walk, flat-run, bumpy-walk or bumpy-run.
+        policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers.
+        preset: Settings of evolution: default, paper or released.
+        command: Brainstem command in [0, 1]; by default the task's.
+        contact: Contact preset: default, elliptic or released.
+        seed: Seed of the run. The same seed gives the same weights, bit for bit.
+        epochs: Epochs in all.
+        out: Run directory; by default runs/TASK-POLICY-SEED.
+        resume: Go on with this run; its own settings are used.
+        threads: Simulation threads; they do not change the result.
+        json: Print a JSON summary at the end.
+
+    """
+    from ncap.learn import train as learning
+    from ncap.learn.executors import LocalExecutor
+    from ncap.runs import Run
+
+    if resume is not None:
+        training, run, state, complaints = learning.resume(resume)
+        for complaint in complaints:
+            print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
+    else:
+        training = learning.Training(
+            task=task, policy=policy, preset=preset, command=command, contact=contact, seed=seed, epochs=epochs
+        )
+        folder = out or Path("runs") / f"{task}-{policy.replace(':', '-')}-{seed}"
+        run, state = Run.create(folder, learning.config_of(training)), None
+    with run, _training_report(training.epochs) as report:
+        try:
+            final = learning.train(training, run, LocalExecutor(threads), state, report)
+        except KeyboardInterrupt:
+            print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {run.folder}", file=sys.stderr)
+            raise SystemExit(130) from None
+    if json:
+        _print_json(
+            {
+                "run": str(run.folder),
+                "epochs": final.epoch,
+                "rollouts": final.rollouts,
+                "steps": final.steps,
+                "best_return": final.best_return,
+                "parameters": training.initial_policy().space.size,
+            }
+        )
+    else:
+        print(f"best test return {final.best_return:.3f} after {final.rollouts} rollouts")
+        print(f"run: {run.folder}   (next: ncap evaluate {run.folder} --task {training.task})")
+
+
+@app.command
+def params(json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
+    """Show how many weights each architecture has.
+
+    Args:
+        json: Print JSON.
+
+    """
+    from ncap.policies.mlp import MLPPolicy
+    from ncap.policies.ncap import NCAPPolicy
+
+    sizes = (4, 8, 16, 32, 64, 128, 256)
+    counts = {
+        "ncap, compact": NCAPPolicy(command=0.0).space.size,
+        "ncap, overparameterised": NCAPPolicy(command=0.0, copies=8).space.size,
+    } | {f"mlp:{size}x{size}": MLPPolicy(hidden=(size, size)).space.size for size in sizes}
+    if json:
+        _print_json(counts)
+    else:
+        _print_table(("architecture", "weights"), [(name, f"{count:,}") for name, count in counts.items()])
+
+
+@app.command
+def evaluate(
+    policy: Annotated[str, tyro.conf.Positional],
+    task: str = "flat-walk",
+    episodes: int = 5,
+    seed: int = 0,
+    threads: int = 2,
+    json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Measure a policy on a task: return, falls, speed, cost of transport, gait.
+
+    Args:
+        policy: zero, random, untrained, a run directory (its best policy) or a policy file.
+        task: flat-walk, flat-run, bumpy-walk or bumpy-run.
+        episodes: Episodes of 15 s, each with its own friction, terrain and start.
+        seed: The episodes' seeds count up from this one.
+        threads: Simulation threads; they do not change the result.
+        json: Print JSON.
+
+    """
+    from ncap.experiments import evaluation
+    from ncap.tasks import find_task
+
+    if episodes < 1:
+        raise UserError(f"at least one episode is needed, not {episodes}")
+    seeds = range(seed, seed + episodes)
+    controller, parameters = evaluation.find_controller(policy, task, len(seeds))
+    found = evaluation.evaluate(find_task(task), policy, parameters, controller, seeds, threads)
+    if json:
+        _print_json(asdict(found))
+        return
+    gait = found.gait
+    cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
+    rows = [
+        ("return", f"{found.return_mean:.3f}  ({min(found.returns):.3f} … {max(found.returns):.3f})"),
+        ("falls", f"{found.falls} of {found.episodes}"),
+        ("speed", f"{found.speed_mean:.2f} m/s"),
+        ("cost of transport", cost),
+        ("gait", f"{gait.label}, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}, R {gait.concentration:.2f}"),
+    ]
+    _print_table((f"{found.policy} on {found.task}", ""), rows)
+
+
+@app.command
 def doctor(json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
     """Show versions, cores, rendering back ends and extras of this machine.
 
@@ -251,6 +385,42 @@ def _progress() -> "Progress":
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+@contextmanager
+def _training_report(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A progress bar for a person, a line per epoch for a file."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        console=console, disable=not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        line = bar.add_task("starting", total=epochs)
+
+        def report(row: dict[str, Any]) -> None:
+            rate = row["played_steps"] / max(row["seconds"], 1e-9)
+            text = (
+                f"return {row['test_return']:.3f}  best {row['best_return']:.3f}"
+                f"  {row['rollouts']} rollouts  {rate:,.0f} steps/s"
+            )
+            if console.is_terminal:
+                bar.update(line, completed=row["epoch"] + 1, description=text)
+            else:
+                print(f"epoch {row['epoch'] + 1}/{epochs}  {text}", file=sys.stderr, flush=True)
+
+        yield report
 
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

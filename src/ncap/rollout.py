@@ -15,6 +15,7 @@ from ncap import seeding
 from ncap.errors import unknown_name
 from ncap.policies.policy import Controller
 from ncap.rewards import pitch_of, roll_of, speed_reward, yaw_penalty
+from ncap.sim.camera import Camera
 from ncap.sim.simulation import Measurements, Simulation
 from ncap.sim.world import LOST_BELOW
 from ncap.tasks import Task, build, drawn_variation
@@ -86,6 +87,14 @@ class Arena:
         now = self.measured
         seen = self.task.robot.observation(now.joint_position, now.torque, now.joint_velocity, now.foot_force)
         return np.nan_to_num(seen, copy=False, nan=0.0)
+
+    def state(self, individual: int) -> Array:
+        """The generalised position (nq,) of an individual, for a camera."""
+        return self.simulation.state(individual)
+
+    def camera(self, individual: int) -> Camera:
+        """A camera for the episode that an individual plays now."""
+        return Camera(self.simulation.model(individual), self.world.trunk_id)
 
     def step(self, alive: Indices, action: Array) -> Outcome:
         """One control step of the individuals `alive`, with actions (P, leg, 3) in [-1, 1]."""

@@ -78,7 +78,8 @@ def published_links():
         links = (
             (0.696, (-0.003311 * front, 0.000635 * left, 3.1e-05), hip_quaternions[leg],
              (0.000807752, 0.00055293, 0.000468983), 0.0, (0, 0.08505 * left, 0)),
-            (1.013, (-0.003237, -0.022327 * left, -0.027326), (0.999125, 0.00256393 * left, -0.0409531, 0.00806091 * left),
+            (1.013, (-0.003237, -0.022327 * left, -0.027326),
+             (0.999125, 0.00256393 * left, -0.0409531, 0.00806091 * left),
              (0.00555739, 0.00513936, 0.00133944), thigh_angle, (0, 0, -0.2)),
             (0.226, (0.00472659, 0, -0.131975), (0.706886, 0.017653, 0.017653, 0.706886),
              (0.00340344, 0.00339393, 3.54834e-05), calf_angle, (0, 0, -0.2)),
@@ -195,5 +196,5 @@ def test_observations_meet_the_papers_ranges():
     assert observed[:, 0:3] == pytest.approx(-np.ones((4, 3)))
     assert observed[:, 3:6] == pytest.approx(np.ones((4, 3)))
     assert observed[:, 6:9] == pytest.approx(-0.5 * np.ones((4, 3)))
-    assert observed[:, 9] == pytest.approx([0, 0.5, 1, 1])
-    assert A1.observation(A1.mid, nothing, nothing, np.zeros(4)) == pytest.approx(np.zeros((4, 10)))
+    assert observed[:, 9] == pytest.approx([-1, 0, 1, 1])  # 0 … 50 N by three points: the middle is 25 N
+    assert A1.observation(A1.mid, nothing, nothing, np.full(4, 25.0)) == pytest.approx(np.zeros((4, 10)))

@@ -28,9 +28,9 @@ def test_the_drawn_friction_is_the_effective_one(terrain, friction):
 
 
 def test_a_robot_slides_down_a_slope_exactly_when_its_friction_is_too_small():
-    # on a plane inclined by 20 degrees a body at rest slides if friction < tan(20 deg) = 0.364. With 0.25 it accelerates
-    # by 9.81 (sin 20 - 0.25 cos 20) = 1.05 m/s^2 and covers 0.39 m in the second half of a second; with more friction
-    # it only creeps, because contacts are soft.
+    # on a plane inclined by 20 degrees a body at rest slides if friction < tan(20 deg) = 0.364. With 0.25 it
+    # accelerates by 9.81 (sin 20 - 0.25 cos 20) = 1.05 m/s^2 and covers 0.39 m in the second half of a second; with
+    # more friction it only creeps, because contacts are soft.
     def slid(friction):
         world = World(A1, Flat())
         model = world.variant(Variation(friction=friction))
@@ -71,7 +71,7 @@ def test_the_robot_stands_in_every_contact_preset(contact):
 
 @pytest.fixture
 def small_robot(tmp_path):
-    """A second body, from a user's own file: an A1 of 0.8 times the size, with other names and its legs in other order."""
+    """A second body, from a user's own file: an A1 of 0.8 times the size, with other names."""
     text = A1.model.read_text()
     spec = mujoco.MjSpec.from_string(text)
     for body in spec.bodies:
@@ -113,7 +113,7 @@ def test_another_robot_needs_no_change_in_the_engine(small_robot, name):
 
 
 def test_names_that_are_not_in_the_model_file_are_listed(small_robot):
-    with pytest.raises(UserError, match="robot small: unknown joint 'knee'; valid: .*my_FR_hip"):
+    with pytest.raises(UserError, match=r"robot small: unknown joint 'knee'; valid: .*my_FR_hip"):
         World(replace(small_robot, joints=(("my_FL_hip", "my_FL_thigh", "knee"), *small_robot.joints[1:])), Flat())
     with pytest.raises(UserError, match="robot small: cannot read"):
         World(replace(small_robot, model=small_robot.model.with_name("no.xml")), Flat())

@@ -73,7 +73,7 @@ def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_toleran
     """Measure one individual's gait from stance (T, leg), sampled every dt seconds, grounded above the threshold."""
     onsets = [stance_onsets(stance[:, leg], dt, threshold) for leg in range(4)]
     if min(len(times) for times in onsets) < 3:
-        return _no_gait(float((stance > threshold).mean()))
+        return _no_gait(float((stance > threshold).mean()) if len(stance) else 0.0)
     rates = np.array([(len(times) - 1) / (times[-1] - times[0]) for times in onsets])
     pairs = [circular_mean(stride_phases(onsets[i], onsets[j])) for i, j in (*LEFT_RIGHT, *FORE_HIND, *DIAGONAL)]
     phases = np.array([phase for phase, _ in pairs])

@@ -65,7 +65,7 @@ class Search:
     seed: int = 0
     generations: int = 300
     population: int = 20
-    step: float = 0.03
+    step: float = 0.02
     """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
     states: int = 6
     """Random initial states per command, drawn anew each generation."""

@@ -49,7 +49,7 @@ class Robot:
     velocity_limit: float
     """rad/s that map to ±1."""
     foot_force_max: float
-    """N that map to 1."""
+    """N that map to 1; no force maps to -1."""
     leg_length: float
     """m, for the Froude number."""
 
@@ -81,11 +81,11 @@ class Robot:
         return self.mid + np.where(action < 0, action * (self.mid - self.low), action * (self.high - self.mid))
 
     def observation(self, position: Array, torque: Array, velocity: Array, foot_force: Array) -> Array:
-        """Observations (..., leg, 10) in [-1, 1] from joint signals (..., leg, 3) and foot forces (..., leg) in SI units."""
+        """Observations (..., leg, 10) in [-1, 1] from joint signals (..., leg, 3) and foot forces (..., leg), in SI."""
         offset = position - self.mid
         result = np.empty((*foot_force.shape, OBSERVATIONS))
         result[..., 0:3] = offset / np.where(offset < 0, self.mid - self.low, self.high - self.mid)
         result[..., 3:6] = torque / self.torque_limit
         result[..., 6:9] = velocity / self.velocity_limit
-        result[..., 9] = foot_force / self.foot_force_max
+        result[..., 9] = 2.0 * foot_force / self.foot_force_max - 1.0
         return np.clip(result, -1.0, 1.0, out=result)

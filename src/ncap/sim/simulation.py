@@ -4,6 +4,7 @@ Shapes: P individuals; joint signals are (P, leg, 3), SI units. Individuals may 
 see `World.variant`.
 """
 
+import copy
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -91,6 +92,15 @@ class Simulation:
         failed.update(alive[self._batch.warning[alive, :, 1].sum(axis=1) > warnings].tolist())
         failed.update(alive[~np.isfinite(self._qpos[alive]).all(axis=1)].tolist())
         return np.array(sorted(failed), dtype=np.int64)
+
+    def state(self, individual: int) -> Array:
+        """Generalised position (nq,), a copy."""
+        position: Array = self._qpos[individual].copy()
+        return position
+
+    def model(self, individual: int) -> mujoco.MjModel:
+        """A copy of the individual's model."""
+        return copy.copy(self._models[individual])
 
     def measure(self) -> Measurements:
         """What is known now."""

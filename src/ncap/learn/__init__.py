@@ -1,0 +1,1 @@
+"""Learning: sees episodes and policies, never MuJoCo."""

@@ -1,0 +1,43 @@
+"""Pictures of a robot in its world, without a display."""
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.errors import UserError
+
+Array = NDArray[np.float64]
+COLLISION_GROUP = 3
+
+
+class Camera:
+    """Follows the trunk. One per model; close it when done."""
+
+    def __init__(self, model: mujoco.MjModel, trunk_id: int, width: int = 640, height: int = 480) -> None:
+        self.model, self.trunk_id = model, trunk_id
+        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+        try:
+            self._renderer = mujoco.Renderer(model, height, width)
+        except Exception as error:  # every back end fails in its own way
+            raise UserError(
+                "no back end to draw with: install libegl1 libgl1-mesa-dri libopengl0, or libosmesa6, "
+                f"and see `ncap doctor` ({type(error).__name__}: {error})"
+            ) from None
+        self._data = mujoco.MjData(model)
+        self._view = mujoco.MjvCamera()
+        self._view.distance, self._view.azimuth, self._view.elevation = 1.4, 130.0, -15.0
+        self._options = mujoco.MjvOption()
+        self._options.geomgroup[COLLISION_GROUP] = 0
+
+    def picture(self, qpos: Array) -> NDArray[np.uint8]:
+        """The robot in state qpos (nq,), as (height, width, 3)."""
+        self._data.qpos[:] = qpos
+        mujoco.mj_kinematics(self.model, self._data)
+        self._view.lookat[:] = self._data.xpos[self.trunk_id]
+        self._renderer.update_scene(self._data, self._view, self._options)
+        picture: NDArray[np.uint8] = self._renderer.render()
+        return picture
+
+    def close(self) -> None:
+        """Give the drawing context back."""
+        self._renderer.close()
