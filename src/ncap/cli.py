@@ -243,6 +243,23 @@ def train(
 
 
 @app.command
+def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, threads: int = 2) -> None:
+    """Write one self-contained HTML page about a run: learning curve, footfalls, neurons, weights, gait numbers.
+
+    Args:
+        run: A run directory.
+        out: Page to write; by default RUN/report.html.
+        threads: Simulation threads.
+
+    """
+    from ncap.experiments.report import write_report
+
+    page = out or run / "report.html"
+    write_report(run, page, threads)
+    print(f"report: {page}")
+
+
+@app.command
 def params(json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
     """Show how many weights each architecture has.
 

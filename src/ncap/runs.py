@@ -83,6 +83,7 @@ class Run:
             self._lock = (self.folder / ".lock").open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.close()
             raise UserError(f"another process is working on {self.folder}: wait for it, or stop it first") from None
         except OSError as error:
             raise UserError(f"cannot write in {self.folder}: {error.strerror}") from None

@@ -9,6 +9,7 @@ from ncap.analysis.gaits import (
     circular_distance,
     circular_mean,
     classify,
+    debounced,
     measure_gait,
     stance_onsets,
     stride_phases,
@@ -80,6 +81,14 @@ def test_onsets_are_interpolated_between_samples():
     signal = np.array([0.0, 0, 0, 1, 1, 0, 0, 1])
     assert stance_onsets(signal, 0.1) == pytest.approx([0.25, 0.65])
     assert stance_onsets(signal, 0.1, 0.25) == pytest.approx([0.225, 0.625])
+
+
+def test_bounces_are_ignored_but_not_at_the_ends():
+    contact = np.array([0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1], bool)
+    # the gap at 4 is closed first, then the single contact at 12 is dropped; the last sample may be a long contact
+    expected = np.array([0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], bool)
+    assert np.array_equal(debounced(contact, 2), expected)
+    assert contact[4] == 0
 
 
 def test_stride_phases_by_hand():

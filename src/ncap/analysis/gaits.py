@@ -49,6 +49,20 @@ def stance_onsets(stance: Array, dt: float, threshold: float = 0.5) -> Array:
     return (before + (threshold - low) / (high - low)) * dt
 
 
+def debounced(contact: NDArray[np.bool_], shortest: int) -> NDArray[np.bool_]:
+    """Contacts (T,) of a foot that bounces: gaps and then contacts of at most `shortest` samples are ignored.
+
+    Stretches at either end are left as they are, because they may be longer than what was recorded.
+    """
+    cleaned = contact.copy()
+    for value in (False, True):
+        edges = np.flatnonzero(np.diff(cleaned)) + 1
+        for first, end in zip(edges[:-1], edges[1:], strict=True):
+            if cleaned[first] == value and end - first <= shortest:
+                cleaned[first:end] = not value
+    return cleaned
+
+
 def circular_mean(phases: Array) -> tuple[float, float]:
     """(mean phase in [0, 1), concentration R in [0, 1]) of phases (n,)."""
     vector = np.exp(2j * np.pi * phases).mean()

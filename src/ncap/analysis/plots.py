@@ -104,6 +104,24 @@ def footfalls(axes: Axes, time: Array, activity: Array, threshold: float) -> Non
     axes.spines["left"].set_visible(False)
 
 
+def weight_circles(axes: Axes, weights: Array) -> None:
+    """A circle per weight (rows, columns): red excitatory, blue inhibitory, its area the size of the weight."""
+    rows, columns = np.nonzero(weights)
+    values = weights[rows, columns]
+    axes.scatter(
+        columns,
+        rows,
+        s=90 * np.abs(values),
+        c=[EXCITATORY if value > 0 else INHIBITORY for value in values],
+        linewidths=0,
+    )
+    axes.set_xlim(-0.6, weights.shape[1] - 0.4)
+    axes.set_ylim(weights.shape[0] - 0.4, -0.6)
+    axes.grid(color="#EEEEEE", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+
+
 def command_axis(axes: Axes, time: Array, command: Array) -> None:
     """Label a time axis with the brainstem command that rose along it."""
     ticks = np.linspace(0, 1, 11)

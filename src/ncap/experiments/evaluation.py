@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import Gait, circular_mean, measure_gait
+from ncap.analysis.gaits import Gait, circular_mean, debounced, measure_gait
 from ncap.errors import UserError
 from ncap.learn.train import default_command
 from ncap.policies.ncap import NCAPPolicy
@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 STANCE_FORCE: Final = 5.0
 """N. A foot pressed harder than this stands."""
+BOUNCE: Final = 2
+"""Control steps: contacts and gaps that are no longer do not count for the gait."""
 SETTLING: Final = 3.0
 """s at the start of an episode that do not count for the gait."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity")
@@ -112,9 +114,15 @@ def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:
     """The gait of every episode, from its foot forces after the first seconds."""
     settled = round(SETTLING / task.control_dt)
     return [
-        measure_gait(force[settled:lived], task.control_dt, STANCE_FORCE)
+        measure_gait(_standing(force[settled:lived]), task.control_dt)
         for force, lived in zip(episodes.signals["foot_force"], episodes.steps, strict=True)
     ]
+
+
+def _standing(force: Array) -> Array:
+    """(T, leg) 1 where a foot stands, 0 where it swings, bounces ignored."""
+    feet = [debounced(contact, BOUNCE) for contact in (force > STANCE_FORCE).T]
+    return np.array(feet, float).reshape(4, len(force)).T
 
 
 def summarise_gaits(gaits: Sequence[Gait]) -> GaitSummary:

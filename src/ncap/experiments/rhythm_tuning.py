@@ -67,7 +67,7 @@ class Search:
     population: int = 20
     step: float = 0.02
     """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
-    states: int = 6
+    states: int = 8
     """Random initial states per command, drawn anew each generation."""
     validate_every: int = 10
     """Generations between two validations of the distribution's mean, the best of which is the result."""
@@ -92,10 +92,12 @@ def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: floa
     if wanted is None or gait.frequency_hz == 0:
         return irregular if wanted is None else 3.5
     left_right, fore_hind = IDEAL_PHASES[wanted]
-    tolerance_left_right = min(tolerance, 0.02) if wanted == "bound" else tolerance
+    # bounding legs land together; a walk's fore-hind phase drifts towards the trot's as the command rises
+    left_right_tolerance = min(tolerance, 0.02) if wanted == "bound" else tolerance
+    fore_hind_tolerance = max(tolerance, 0.10) if wanted == "walk" else tolerance
     error = max(
-        float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - tolerance_left_right,
-        float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - tolerance,
+        float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - left_right_tolerance,
+        float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - fore_hind_tolerance,
     )
     return (gait.label != wanted) + float(np.clip(8 * error, 0, 1.5)) + irregular
 

@@ -1,0 +1,186 @@
+"""One self-contained HTML page about a run: what it learned, how it walks, what changed in its weights."""
+
+import html
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ncap.analysis import plots
+from ncap.errors import UserError
+from ncap.experiments.evaluation import Evaluation, evaluate, find_controller
+from ncap.learn.train import Training
+from ncap.legs import LEGS
+from ncap.policies.ncap import HALF_CENTRES, NCAPPolicy
+from ncap.policies.storage import load_policy, write_whole
+from ncap.rollout import rollout
+from ncap.runs import read_config, read_progress
+
+Array = NDArray[np.float64]
+
+EPISODES: Final = 10
+WINDOW: Final = (9.0, 12.0)
+"""Seconds of an episode that are drawn."""
+
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
+th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
+td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
+.big {{ font-size: 2.4rem; font-weight: 600; }} .note {{ color: #666; }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """A few seconds of one episode."""
+
+    time: Array
+    foot_force: Array
+    """(T, leg) N."""
+    neurons: Array | None
+    """(T, N) activity."""
+
+
+@plots.styled
+def write_report(run: Path, out: Path, threads: int) -> None:
+    """Evaluate the run's best policy beside the untrained one and the zero policy, and write the page."""
+    training = Training(**read_config(run))
+    progress = read_progress(run)
+    if not progress:
+        raise UserError(f"{run} has not finished an epoch yet: train it first, with ncap train --resume {run}")
+    policy, theta, _ = load_policy(run / "best.safetensors")
+    compared = {"trained": str(run), "untrained": "untrained", "zero": "zero"}
+    rows = {name: _evaluate(training, which, threads) for name, which in compared.items()}
+    walks = {name: _walk(training, compared[name]) for name in ("untrained", "trained")}
+    trained = rows["trained"]
+    body = [
+        f"<h1>{html.escape(training.policy)} on {html.escape(training.task)}</h1>",
+        f"<p><span class=big>{trained.return_mean:.3f}</span> mean return of {trained.episodes} held-out episodes "
+        f"after {int(progress[-1]['rollouts'])} rollouts, with {policy.space.size} weights.</p>",
+        _table(rows),
+        "<h2>Learning</h2>",
+        _svg(_learning_figure(progress)),
+        "<h2>Footfalls, shaded by pressure</h2>",
+        _svg(_footfall_figure(walks)),
+    ]
+    if isinstance(policy, NCAPPolicy):
+        body += [
+            "<h2>Half-centres of the rhythm generator, trained</h2>",
+            _svg(_neuron_figure(policy, walks["trained"])),
+        ]
+        body += ["<h2>Weights before and after</h2>", _svg(_weight_figure(policy, theta))]
+        body += [
+            "<p class=note>Red is excitatory, blue inhibitory; the area of a circle is the size of the weight.</p>"
+        ]
+    title = f"ncap: {training.policy} on {training.task}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(out, _PAGE.format(title=html.escape(title), body="\n".join(body)).encode())
+
+
+def _evaluate(training: Training, which: str, threads: int) -> Evaluation:
+    controller, parameters = find_controller(which, training.task, EPISODES)
+    return evaluate(training.world, which, parameters, controller, range(EPISODES), threads)
+
+
+def _walk(training: Training, which: str) -> Walk:
+    controller, _ = find_controller(which, training.task, 1)
+    has_neurons = bool(controller.signals(controller.reset([0])))
+    record = ("foot_force", "neurons") if has_neurons else ("foot_force",)
+    episode = rollout(training.world, controller, [0], record=record)
+    first, last = (round(seconds / training.world.control_dt) for seconds in WINDOW)
+    part = slice(first, last)
+    return Walk(
+        time=np.arange(last - first, dtype=np.float64) * training.world.control_dt,
+        foot_force=np.nan_to_num(episode.signals["foot_force"][0, part]),
+        neurons=np.nan_to_num(episode.signals["neurons"][0, part]) if has_neurons else None,
+    )
+
+
+def _table(rows: dict[str, Evaluation]) -> str:
+    head = ("", "return", "falls", "speed (m/s)", "cost of transport", "gait", "Hz", "regularity R")
+    lines = ["<tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>"]
+    for name, row in rows.items():
+        cost = "–" if row.cost_of_transport is None else f"{row.cost_of_transport:.2f}"
+        cells = (
+            name,
+            f"{row.return_mean:.3f}",
+            f"{row.falls} of {row.episodes}",
+            f"{row.speed_mean:.2f}",
+            cost,
+            row.gait.label,
+            f"{row.gait.frequency_hz:.1f}",
+            f"{row.gait.concentration:.2f}",
+        )
+        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    return "<table>" + "".join(lines) + "</table>"
+
+
+def _learning_figure(progress: list[dict[str, float]]) -> Figure:
+    fig, named = plots.figure(["curve"], size=(9, 3.2), heights=(1,))
+    axes, rollouts = named["curve"], [row["rollouts"] for row in progress]
+    axes.plot(rollouts, [row["candidate_return_mean"] for row in progress], color="#BBBBBB", label="candidates, mean")
+    axes.plot(rollouts, [row["test_return"] for row in progress], color=plots.LEG_COLOURS[0], label="test episodes")
+    axes.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
+    axes.text(rollouts[-1], 0.505, "standing still", ha="right", va="bottom", fontsize=8, color="#777777")
+    axes.set(xlabel="rollouts (episodes of 15 s)", ylabel="return", ylim=(0, 1.02), xlim=(0, max(1, rollouts[-1])))
+    axes.legend(frameon=False, loc="lower right")
+    return fig
+
+
+def _footfall_figure(walks: dict[str, Walk]) -> Figure:
+    fig, named = plots.figure(list(walks), size=(9, 3.6), heights=(1,) * len(walks))
+    for name, walk in walks.items():
+        plots.footfalls(named[name], walk.time, np.clip(walk.foot_force / 80.0, 0, 1), threshold=5.0 / 80.0)
+        named[name].set_title(name)
+    named[name].set_xlabel("time (s)")
+    return fig
+
+
+def _neuron_figure(policy: NCAPPolicy, walk: Walk) -> Figure:
+    fig, named = plots.figure(list(LEGS), size=(9, 4.2), heights=(1,) * 4)
+    assert walk.neurons is not None
+    for leg in LEGS:
+        for name, colour in zip(HALF_CENTRES, (plots.LEG_COLOURS[2], plots.LEG_COLOURS[0]), strict=True):
+            column = policy.circuit.neurons.index(f"{name}.{leg}")
+            named[leg].plot(walk.time, walk.neurons[:, column], color=colour, label=name)
+        named[leg].set(ylabel=leg, ylim=(-0.05, 1.05), yticks=(0, 1), xlim=(0, walk.time[-1]))
+        if leg != LEGS[-1]:
+            named[leg].set_xticklabels([])
+    named[LEGS[0]].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    named[LEGS[-1]].set_xlabel("time (s)")
+    return fig
+
+
+def _weight_figure(policy: NCAPPolicy, theta: Array) -> Figure:
+    """Circles, one row per half-centre or joint, before above after."""
+    before, after = policy.space.unpack(policy.space.initial), policy.space.unpack(theta)
+    blocks = [block for block in policy.space.blocks if block.initial.ndim == 2]
+    fig, named = plots.figure([block.name for block in blocks], size=(9, 7.5), heights=(2, 2, 1.6, 1.6))
+    for block in blocks:
+        axes = named[block.name]
+        rows, columns = block.labels
+        lines = [(f"{row} {when}", values[block.name][i]) for i, row in enumerate(rows) for when, values in
+                 (("before", before), ("after", after))]  # fmt: skip
+        plots.weight_circles(axes, np.array([values for _, values in lines]))
+        axes.set_yticks(range(len(lines)), [name for name, _ in lines])
+        axes.set_xticks(range(len(columns)), columns, rotation=90 if len(columns) > 4 else 0)
+        axes.set_title(block.name)
+    return fig
+
+
+def _svg(fig: Figure) -> str:
+    text = io.StringIO()
+    fig.savefig(text, format="svg", metadata={"Date": None})
+    plt.close(fig)
+    return text.getvalue().split("?>", 1)[-1].split('.dtd">', 1)[-1]
