@@ -8,8 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.core
-	$(BIN)/ncap rhythm --out out/demo/gaits.png
-	@echo "Look at out/demo/gaits.png: predicted footfalls of the rhythm generator while its one command rises from 0 to 1."
+	@if [ -f out/demo/run/config.json ]; then $(BIN)/ncap train --resume out/demo/run; \
+	else $(BIN)/ncap train flat-walk --out out/demo/run; fi
+	$(BIN)/ncap report out/demo/run --out out/demo/report.html
 
 test: $(VENV)/.all lint
 	$(BIN)/pytest -n 2 --dist worksteal

@@ -72,8 +72,8 @@ def best_of(repetitions: int, *measures: Callable[[], float]) -> list[float]:
 
 
 def main() -> None:
-    steps, individuals = 100, 32
-    print(f"control steps per CPU-second, one thread, {individuals} individuals, best of 5 in turns")
+    steps, individuals = 60, 16
+    print(f"control steps per CPU-second, one thread, {individuals} individuals, best of 3 in turns")
     rates = {}
     for name in ("flat-walk", "bumpy-walk"):
         ground = name.split("-")[0]
@@ -81,7 +81,7 @@ def main() -> None:
             task = replace(TASKS[name], contact=contact)
             targets = walking_targets(task, individuals, steps)
             raw, ncap = best_of(
-                5,
+                3,
                 lambda task=task, targets=targets: raw_rate(task, targets),
                 lambda task=task: closed_loop_rate(task, NCAPPolicy(command=COMMAND), individuals, steps),
             )

@@ -9,7 +9,7 @@ import ncap
 
 SOURCE = Path(ncap.__file__).parent
 ROOMS = {
-    "errors": 0, "legs": 1, "params": 1, "seeding": 1,
+    "errors": 0, "events": 1, "legs": 1, "params": 1, "seeding": 1,
     "circuits": 2, "policies": 2, "sim": 2, "tasks": 2, "rewards": 2,
     "rollout": 3,
     "runs": 4, "learn": 4, "analysis": 4,
@@ -29,7 +29,8 @@ def imported_modules(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            modules |= {node.module} if node.module != "ncap" else {f"ncap.{alias.name}" for alias in node.names}
+            own = {f"ncap.{alias.name}" for alias in node.names if not alias.name.startswith("__")}
+            modules |= own if node.module == "ncap" else {node.module}
     return modules
 
 

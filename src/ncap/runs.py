@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 
 from ncap import __version__
 from ncap.errors import UserError
+from ncap.events import append_scalars
 from ncap.policies.storage import read_tensors, write_tensors, write_whole
 
 Array = NDArray[np.float64]
 
 KEPT_CHECKPOINTS: Final = 2
-_CONFIG, _PROGRESS = "config.json", "progress.csv"
+_CONFIG, _PROGRESS, _EVENTS = "config.json", "progress.csv", "events.out.tfevents.0.ncap"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +132,8 @@ class Run:
                 if new:
                     writer.writeheader()
                 writer.writerow(row)
+            scalars = {name: float(value) for name, value in row.items() if name != "epoch"}
+            append_scalars(self.folder / _EVENTS, row["epoch"], scalars, time.time())
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror}; checkpoints are safe, go on by --resume") from None
 

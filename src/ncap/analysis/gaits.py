@@ -5,6 +5,7 @@ legs in the order FL, FR, HL, HR.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -57,7 +58,7 @@ def debounced(contact: NDArray[np.bool_], shortest: int) -> NDArray[np.bool_]:
     cleaned = contact.copy()
     for value in (False, True):
         edges = np.flatnonzero(np.diff(cleaned)) + 1
-        for first, end in zip(edges[:-1], edges[1:], strict=True):
+        for first, end in pairwise(edges):
             if cleaned[first] == value and end - first <= shortest:
                 cleaned[first:end] = not value
     return cleaned
