@@ -186,6 +186,7 @@ def train(
     out: Path | None = None,
     resume: Path | None = None,
     threads: int = 2,
+    cluster: str | None = None,
     json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Train a policy on a task by evolution. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
@@ -203,11 +204,12 @@ def train(
         out: Run directory; by default runs/TASK-POLICY-SEED.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
+        cluster: Play episodes on a Ray cluster: local, or an address. The result is the same, bit for bit.
         json: Print a JSON summary at the end.
 
     """
     from ncap.learn import train as learning
-    from ncap.learn.executors import LocalExecutor
+    from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
     from ncap.runs import Run
 
     if resume is not None:
@@ -221,11 +223,14 @@ def train(
         folder = out or Path("runs") / f"{task}-{policy.replace(':', '-')}-{seed}"
         run, state = Run.create(folder, learning.config_of(training)), None
     with run, _training_report(training.epochs) as report:
+        executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
         try:
-            final = learning.train(training, run, LocalExecutor(threads), state, report)
+            final = learning.train(training, run, executor, state, report)
         except KeyboardInterrupt:
             print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {run.folder}", file=sys.stderr)
             raise SystemExit(130) from None
+        finally:
+            executor.close()
     if json:
         _print_json(
             {

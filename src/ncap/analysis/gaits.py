@@ -93,7 +93,7 @@ def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_toleran
     pairs = [circular_mean(stride_phases(onsets[i], onsets[j])) for i, j in (*LEFT_RIGHT, *FORE_HIND, *DIAGONAL)]
     phases = np.array([phase for phase, _ in pairs])
     concentration = min(r for _, r in pairs)
-    if rates.max() > 1.1 * rates.min():  # a leg that steps twice for another's once keeps a perfect, meaningless phase
+    if rates.max() > 1.25 * rates.min():  # a leg that steps twice for another's once keeps a perfect, meaningless phase
         concentration = 0.0
     duty = np.mean([_duty(stance[:, leg], onsets[leg], dt, threshold) for leg in range(4)])
     label = "none"

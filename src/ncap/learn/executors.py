@@ -3,6 +3,7 @@
 Work is cut into chunks of a fixed size. Only the mean, seeds and returns travel: a worker makes its candidates itself.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.errors import UserError
 from ncap.learn import es
 from ncap.policies.storage import Policy, from_description
 from ncap.rollout import rollout
@@ -94,3 +96,30 @@ class LocalExecutor:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+class RayExecutor:
+    """Chunks as tasks on a Ray cluster. A task whose worker or node dies is done again, with the same result."""
+
+    def __init__(self, address: str) -> None:
+        """Join the cluster at an address, or start one on this machine with "local"."""
+        try:
+            import ray
+        except ImportError:
+            raise UserError("--cluster needs Ray: pip install 'ncap[cluster]'") from None
+        self._ray = ray
+        options = {} if address == "local" else {"address": address}
+        try:
+            ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR, **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UserError(f"no Ray cluster at {address!r}: {error}") from None
+        self._play = ray.remote(num_cpus=1, max_retries=-1)(play)
+
+    def play(self, chunks: Sequence[Chunk]) -> list[Played]:
+        """Results in the order of the chunks."""
+        played: list[Played] = self._ray.get([self._play.remote(chunk) for chunk in chunks])
+        return played
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        self._ray.shutdown()
