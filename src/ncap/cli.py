@@ -143,8 +143,8 @@ def units(out: Path = Path("units.png")) -> None:
 
 
 @app.command(name="tune-rhythm")
-def tune_rhythm(out: Path, seed: int = 0, generations: int = 300, workers: int = 2) -> None:
-    """Search the rhythm generator's default numbers with CMA-ES. Half an hour on two cores; can be interrupted.
+def tune_rhythm(out: Path, seed: int = 0, generations: int = 80, workers: int = 2) -> None:
+    """Search the rhythm generator's default numbers with CMA-ES. A quarter of an hour on two cores; can be interrupted.
 
     The same folder goes on where it stopped. The result is OUT/rhythm.json, in the form of the package's own preset.
 
@@ -183,6 +183,8 @@ def train(
     contact: str = "default",
     seed: int = 0,
     epochs: int = 60,
+    pairs: int | None = None,
+    sigma: float | None = None,
     out: Path | None = None,
     resume: Path | None = None,
     threads: int = 2,
@@ -201,6 +203,8 @@ def train(
         contact: Contact preset: default, elliptic or released.
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
         epochs: Epochs in all.
+        pairs: Antithetic pairs of candidates in an epoch; by default the preset's.
+        sigma: Size of mutations and steps; by default the preset's.
         out: Run directory; by default runs/TASK-POLICY-SEED.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
@@ -218,7 +222,15 @@ def train(
             print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
     else:
         training = learning.Training(
-            task=task, policy=policy, preset=preset, command=command, contact=contact, seed=seed, epochs=epochs
+            task=task,
+            policy=policy,
+            preset=preset,
+            command=command,
+            contact=contact,
+            seed=seed,
+            epochs=epochs,
+            pairs=pairs,
+            sigma=sigma,
         )
         folder = out or Path("runs") / f"{task}-{policy.replace(':', '-')}-{seed}"
         run, state = Run.create(folder, learning.config_of(training)), None
@@ -298,7 +310,7 @@ def evaluate(
     """Measure a policy on a task: return, falls, speed, cost of transport, gait.
 
     Args:
-        policy: zero, random, untrained, a run directory (its best policy) or a policy file.
+        policy: zero, random, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.
         episodes: Episodes of 15 s, each with its own friction, terrain and start.
         seed: The episodes' seeds count up from this one.

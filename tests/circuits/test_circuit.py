@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
+from ncap.analysis.gaits import stance_onsets
 from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import RELEASED, extensor_activity, random_adaptation, rhythm_inputs, rhythm_spec
+from ncap.circuits.rhythm import (
+    EXTENSOR_STANCE,
+    RELEASED,
+    extensor_activity,
+    random_adaptation,
+    rhythm_inputs,
+    rhythm_spec,
+)
 from ncap.circuits.units import BasicUnit, OscillatorUnit
 from ncap.errors import UserError
 
@@ -129,18 +137,21 @@ def test_six_substeps_are_six_steps_with_the_input_held():
 
 
 def test_the_result_converges_as_the_step_gets_finer():
-    # backward Euler and a delay of one step are both first order: each halving about halves the distance to the limit
+    # backward Euler and a delay of one step are both first order: the settled trot's period approaches its limit, and
+    # each halving about halves the distance to it
     spec, rng = rhythm_spec(), np.random.default_rng(6)
-    start, command = random_adaptation(spec, 1, rng), np.array([0.3])
+    start, command = random_adaptation(spec, 1, rng), np.array([0.5])
 
-    def third_footfalls(dt):
-        stance = extensor_activity(spec, command, start, seconds=3.0, dt=dt)[0] > 0.2
-        return np.array([np.flatnonzero(~leg[:-1] & leg[1:])[2] * dt for leg in stance.T])
+    def period(dt):
+        stance = extensor_activity(spec, command, start, seconds=12.0, dt=dt)[0, :, 0]
+        onsets = stance_onsets(stance, dt, EXTENSOR_STANCE)
+        onsets = onsets[onsets > 5.0]
+        return (onsets[-1] - onsets[0]) / (len(onsets) - 1)
 
-    limit = third_footfalls(0.000125)
-    distances = [abs(third_footfalls(dt) - limit).mean() for dt in (0.008, 0.004, 0.002, 0.001)]
+    limit = period(0.00025)
+    distances = [abs(period(dt) - limit) for dt in (0.008, 0.004, 0.002, 0.001)]
     assert distances == sorted(distances, reverse=True)
-    assert distances[-1] < 0.25 * distances[0]
+    assert distances[3] < 0.25 * distances[0]
 
 
 def test_random_starts_lie_between_the_resting_thresholds():

@@ -90,8 +90,13 @@ def test_without_v0v_there_is_no_trot_at_any_command(command):
 
 
 def test_released_numbers_do_not_bound_which_is_why_ours_differ():
-    # SPEC section 2: with the released numbers no bound appears at any command
+    # with the released numbers the legs lose their phase relation at high commands
     spec, dt = rhythm_spec("released"), rhythm_dt("released")
-    labels = {g.label for c in EVERY_COMMAND for g in measure_states(spec, c, states=24, seed=7, dt=dt)}
-    assert "bound" not in labels
-    assert "trot" in labels
+
+    def labels(command):
+        return Counter(gait.label for gait in measure_states(spec, command, states=24, seed=7, dt=dt))
+
+    assert labels(0.5)["trot"] >= 20
+    for command in (0.7, 0.85, 1.0):
+        assert labels(command)["bound"] == 0
+        assert labels(command)["none"] >= 20

@@ -19,8 +19,8 @@ from ncap.circuits.units import Array, BasicUnit, OscillatorUnit
 from ncap.errors import UserError, unknown_name
 from ncap.legs import FORE, HIND, LEGS
 
-CIRCUIT_DT: Final = 0.005
-"""Circuit step of the default preset, s: six to a control step."""
+CIRCUIT_DT: Final = 0.0025
+"""Circuit step of the default preset, s: twelve to a control step."""
 
 EXTENSOR_STANCE: Final = 0.2
 """Extensor activity above which a leg counts as standing: clear of both its active level and its silence."""

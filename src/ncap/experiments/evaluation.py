@@ -14,7 +14,7 @@ from ncap.errors import UserError
 from ncap.learn.train import default_command
 from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.policy import Controller, RandomController, ZeroController
-from ncap.policies.storage import Policy, load_policy
+from ncap.policies.storage import Policy, load_policy, shipped_policies
 from ncap.rollout import Episodes, rollout
 from ncap.tasks import Task, build
 
@@ -71,14 +71,15 @@ def find_controller(name: str, task: str, individuals: int) -> tuple[Controller,
     if name == "random":
         return RandomController(), 0
     policy: Policy
-    path = Path(name)
+    shipped = shipped_policies()
+    path = shipped.get(name, Path(name))
     if name == "untrained":
         policy = NCAPPolicy(command=default_command(task))
         theta = policy.space.initial
     elif path.exists():
         policy, theta, _ = load_policy(path / "best.safetensors" if path.is_dir() else path)
     else:
-        raise UserError(f"unknown policy {name!r}; valid: {', '.join(BUILT_IN)}, a run directory, a policy file")
+        raise UserError(f"unknown policy {name!r}; valid: {', '.join((*BUILT_IN, *shipped))}, a run, a file")
     return policy.bind(np.tile(theta, (individuals, 1))), policy.space.size
 
 

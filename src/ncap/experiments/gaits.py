@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,10 @@ Array = NDArray[np.float64]
 
 SETTLING: Final = 5.0
 """Seconds given to a random initial state before its gait counts."""
+RAMP_NOISE: Final = 0.02
+"""Amplitude of the afferents' noise during a ramp."""
+LASTING: Final = 4
+"""Successive windows, a second apart, that make a gait of a ramp."""
 MEASURED: Final = 10.0
 """Seconds of which the gait is measured."""
 
@@ -95,21 +100,34 @@ class Ramp:
     """(command, gait) in successive windows."""
 
     def transitions(self) -> list[tuple[str, float]]:
-        """(gait, command at which it began), in order. Windows in which the gait is just changing are passed over."""
+        """(gait, command at which it began), in order. What does not last for LASTING windows is a change under way."""
         result: list[tuple[str, float]] = []
-        for command, gait in self.windows:
-            if gait.label != "none" and (not result or result[-1][0] != gait.label):
-                result.append((gait.label, command))
+        for label, stretch in groupby(self.windows, key=lambda window: window[1].label):
+            commands = [command for command, _ in stretch]
+            if label != "none" and len(commands) >= LASTING and (not result or result[-1][0] != label):
+                result.append((label, commands[0]))
         return result
 
 
 def sweep(spec: CircuitSpec, *, seconds: float, seed: int, dt: float, window: float = 3.0) -> tuple[Ramp, Ramp]:
-    """A slow ramp of the command from 0 to 1 and back to 0, from one random initial state, as (up, down)."""
+    """A slow ramp of the command from 0 to 1 and back to 0, from one random initial state, as (up, down).
+
+    With a little noise on the afferents: without any, the two sides of a bounding circuit become equal to the last bit,
+    and nothing could ever make them differ again.
+    """
     start = random_adaptation(spec, 1, seeding.generator(seed, "rhythm states"))
     steps, rest = round(seconds / dt), round(SETTLING / dt)
     up = np.linspace(0.0, 1.0, steps)
     command = np.concatenate((np.zeros(rest), up, up[::-1]))
-    activity = extensor_activity(spec, command[None], start, seconds=len(command) * dt, dt=dt)[0]
+    activity = extensor_activity(
+        spec,
+        command[None],
+        start,
+        seconds=len(command) * dt,
+        dt=dt,
+        noise=RAMP_NOISE,
+        rng=seeding.generator(seed, "rhythm noise"),
+    )[0]
 
     def part(first: int) -> Ramp:
         here = slice(first, first + steps)

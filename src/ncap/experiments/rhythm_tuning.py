@@ -42,9 +42,9 @@ IDEAL_PHASES: Final = {  # (left-right, fore after hind)
     "bound": (0.0, 0.5),
 }
 
-COMMANDS: Final = (0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
-NOISY_COMMANDS: Final = (0.0, 0.1, 0.25, 0.4, 0.5, 0.7, 0.85, 0.9, 1.0)
-FINE_COMMANDS: Final = (0.0, 0.25, 0.4, 0.7, 0.85, 1.0)
+COMMANDS: Final = tuple(c / 100 for c in range(0, 101, 5))
+NOISY_COMMANDS: Final = (0.0, 0.1, 0.2, 0.25, 0.4, 0.7, 0.85)
+FINE_COMMANDS: Final = (0.0, 0.05, 0.15, 0.25, 0.4, 0.7, 0.85)
 KNOCKOUT_COMMANDS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 AFFERENT_NOISE: Final = 0.1
 
@@ -63,15 +63,15 @@ class Search:
     """Everything that determines the result of a search."""
 
     seed: int = 0
-    generations: int = 300
+    generations: int = 80
     population: int = 20
-    step: float = 0.02
+    step: float = 0.006
     """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
     states: int = 8
     """Random initial states per command, drawn anew each generation."""
-    validate_every: int = 10
+    validate_every: int = 5
     """Generations between two validations of the distribution's mean, the best of which is the result."""
-    validation_states: int = 32
+    validation_states: int = 24
 
 
 # --- the objective -------------------------------------------------------------------------------------------------
@@ -87,19 +87,17 @@ def run(
 
 
 def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: float) -> float:
-    """How far a gait is from the wanted one, 0 … 3.5: its label, its phases beyond a tolerance, its concentration."""
+    """How far a gait is from the wanted one, 0 … 4.5: its label, its phases beyond a tolerance, its concentration."""
     irregular = float(np.clip(4 * (regularity - gait.concentration), 0, 1))
     if wanted is None or gait.frequency_hz == 0:
-        return irregular if wanted is None else 3.5
+        return irregular if wanted is None else 4.5
     left_right, fore_hind = IDEAL_PHASES[wanted]
-    # bounding legs land together; a walk's fore-hind phase drifts towards the trot's as the command rises
     left_right_tolerance = min(tolerance, 0.02) if wanted == "bound" else tolerance
-    fore_hind_tolerance = max(tolerance, 0.10) if wanted == "walk" else tolerance
     error = max(
         float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - left_right_tolerance,
-        float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - fore_hind_tolerance,
+        float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - tolerance,
     )
-    return (gait.label != wanted) + float(np.clip(8 * error, 0, 1.5)) + irregular
+    return 2.0 * (gait.label != wanted) + float(np.clip(8 * error, 0, 1.5)) + irregular
 
 
 def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
@@ -107,7 +105,7 @@ def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> d
     quiet, noisy = np.repeat(COMMANDS, states), np.repeat(NOISY_COMMANDS, max(1, states // 2))
     commands = np.concatenate((quiet, noisy))
     gaits = run(spec, commands, rng, noise=np.where(np.arange(len(commands)) < len(quiet), 0.0, AFFERENT_NOISE))
-    losses = [gait_loss(g, wanted_gait(c), 0.05, 0.99) for g, c in zip(gaits, quiet, strict=False)]
+    losses = [gait_loss(g, wanted_gait(c), 0.07, 0.98) for g, c in zip(gaits, quiet, strict=False)]
     noisy_losses = [gait_loss(g, wanted_gait(c), 0.08, 0.92) for g, c in zip(gaits[len(quiet) :], noisy, strict=True)]
     by_command = np.array(losses).reshape(len(COMMANDS), states).mean(1)
     frequency = np.array([g.frequency_hz for g in gaits[: len(quiet)]]).reshape(len(COMMANDS), states).mean(1)
@@ -124,7 +122,7 @@ def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> 
     """The same gaits at half the circuit step."""
     commands = np.repeat(FINE_COMMANDS, max(1, states // 2))
     gaits = run(spec, commands, rng, dt=CIRCUIT_DT / 2)
-    return float(np.mean([gait_loss(g, wanted_gait(c), 0.05, 0.99) for g, c in zip(gaits, commands, strict=True)]))
+    return float(np.mean([gait_loss(g, wanted_gait(c), 0.07, 0.98) for g, c in zip(gaits, commands, strict=True)]))
 
 
 def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:

@@ -45,6 +45,10 @@ class Training:
     contact: str = "default"
     seed: int = 0
     epochs: int = 60
+    pairs: int | None = None
+    """Antithetic pairs of candidates; None: the preset's."""
+    sigma: float | None = None
+    """Mutation and step size; None: the preset's."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -53,6 +57,7 @@ class Training:
         if self.epochs < 1:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         self.initial_policy()
+        self.evolution  # noqa: B018 - complains about impossible settings before anything is written
 
     @property
     def world(self) -> Task:
@@ -62,7 +67,12 @@ class Training:
     @property
     def evolution(self) -> es.Evolution:
         """Settings of the search for this kind of policy."""
-        return es.PRESETS[self.preset][self.policy.split(":")[0]]
+        settings = es.PRESETS[self.preset][self.policy.split(":")[0]]
+        if self.pairs is not None:
+            settings = replace(settings, pairs=self.pairs)
+        if self.sigma is not None:
+            settings = replace(settings, sigma=self.sigma, rate=self.sigma)
+        return settings
 
     def initial_policy(self) -> Policy:
         """The policy before training."""

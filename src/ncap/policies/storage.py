@@ -107,6 +107,12 @@ def load_policy(path: Path) -> tuple[Policy, Array, dict[str, Any]]:
     return policy, theta.astype(np.float64), description["about"]
 
 
+def shipped_policies() -> dict[str, Path]:
+    """Trained policies that come with the package, by name."""
+    folder = Path(__file__).with_name("shipped")
+    return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
+
+
 def _checksum(tensors: dict[str, Array], text: str) -> str:
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):

@@ -1,0 +1,90 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ncap import cli
+from ncap.errors import UserError
+from ncap.experiments.evaluation import cost_of_transport, find_controller, foot_gaits, summarise_gaits
+from ncap.learn.train import COMMANDS
+from ncap.policies.ncap import NCAPPolicy
+from ncap.policies.storage import save_policy
+from ncap.rollout import Episodes, rollout
+from ncap.tasks import TASKS
+
+TASK = TASKS["flat-walk"]
+
+
+def episodes(signals, steps):
+    n = len(steps)
+    nothing = np.zeros(n)
+    return Episodes(
+        returns=nothing, terms={}, steps=np.array(steps), fell=np.zeros(n, bool), diverged=np.zeros(n, bool),
+        distance=nothing, signals=signals,
+    )  # fmt: skip
+
+
+def test_cost_of_transport_by_hand():
+    # twelve joints at 2 N m and -0.5 rad/s give 12 W; over 12.4534 kg * 9.81 m/s^2 * 0.5 m/s = 61.08 W that is 0.1965
+    torque, velocity = np.full((1, 10, 4, 3), 2.0), np.full((1, 10, 4, 3), -0.5)
+    signals = {"torque": torque, "joint_velocity": velocity}
+    assert cost_of_transport(TASK, episodes(signals, [10]), 0.5) == pytest.approx(0.1965, abs=1e-4)
+    assert cost_of_transport(TASK, episodes(signals, [10]), 0.0) is None
+
+
+def test_the_gait_is_read_from_foot_forces_and_bounces_are_ignored():
+    # a trot of 2 Hz: diagonal feet pressed with 40 N for 60 % of a period; one foot loses contact for 30 ms in every stance
+    time = np.arange(500) * 0.03
+    phase = (time[:, None] / 0.5 - np.array([0.5, 0.0, 0.0, 0.5])) % 1.0
+    force = np.where(phase < 0.6, 40.0, 0.0)
+    force[(phase[:, 2] > 0.25) & (phase[:, 2] < 0.31), 2] = 0.0
+    (gait,) = foot_gaits(TASK, episodes({"foot_force": force[None]}, [500]))
+    assert gait.label == "trot"
+    assert gait.frequency_hz == pytest.approx(2.0, abs=0.05)
+
+
+def test_an_early_fall_leaves_a_gait_without_numbers_but_valid_json():
+    (gait,) = foot_gaits(TASK, episodes({"foot_force": np.full((1, 500, 4), np.nan)}, [20]))
+    summary = summarise_gaits([gait])
+    assert summary.label == "none"
+    assert "NaN" not in json.dumps(vars(summary))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "authors"), [("flat-walk", 0.70), ("flat-run", 0.58), ("bumpy-walk", 0.62), ("bumpy-run", 0.56)]
+)
+def test_untrained_the_circuit_walks_at_least_as_well_as_the_authors(name, authors):
+    controller, parameters = find_controller("untrained", name, 20)
+    played = rollout(TASKS[name], controller, range(20), threads=2)
+    assert parameters == 92
+    assert not played.fell.any()
+    assert played.returns.mean() >= authors
+
+
+def test_policies_are_found_by_name_run_or_file(tmp_path):
+    policy = NCAPPolicy(command=COMMANDS["walk"])
+    save_policy(tmp_path / "best.safetensors", policy, policy.space.initial, {})
+    short = replace(TASK, episode_seconds=0.6)
+    found = [
+        rollout(short, find_controller(name, "flat-walk", 1)[0], [3]).returns[0]
+        for name in ("untrained", str(tmp_path), str(tmp_path / "best.safetensors"))
+    ]
+    assert found[0] == found[1] == found[2]
+    with pytest.raises(UserError, match="unknown policy 'nobody'; valid: zero, random, untrained"):
+        find_controller("nobody", "flat-walk", 1)
+
+
+def test_evaluate_prints_the_promised_json(capsys):
+    cli.main(["evaluate", "zero", "--episodes", "2", "--json", "--threads", "1"])
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == [
+        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean", "cost_of_transport",
+        "gait",
+    ]  # fmt: skip
+    assert list(found["gait"]) == [
+        "label", "frequency_hz", "duty", "left_right_phase", "fore_hind_phase", "concentration",
+    ]  # fmt: skip
+    assert found["return_mean"] == pytest.approx(0.5, abs=0.01)
+    assert found["gait"]["duty"] == 1.0

@@ -1,0 +1,31 @@
+import re
+from dataclasses import replace
+
+import pytest
+
+from ncap import cli
+from ncap.errors import UserError
+from ncap.experiments.report import write_report
+from ncap.runs import Run
+from ncap.tasks import TASKS
+
+
+@pytest.mark.slow
+def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=13.0))
+    run = tmp_path / "run"
+    cli.main(["train", "flat-walk", "--epochs", "1", "--pairs", "2", "--out", str(run)])
+    cli.main(["report", str(run)])
+    page = (run / "report.html").read_text()
+    assert page.count("<svg") == 4  # learning, footfalls, neurons, weights
+    assert "thigh position+" in page
+    for name in ("trained", "untrained", "zero"):
+        assert f"<td>{name}</td>" in page
+    outside = [link for link in re.findall(r'(?:src|href)="([^"]+)"', page) if not link.startswith("#")]
+    assert outside == []
+
+
+def test_a_run_without_progress_is_refused_with_what_to_do(tmp_path):
+    Run.create(tmp_path / "run", {"task": "flat-walk"}).close()
+    with pytest.raises(UserError, match="has not finished an epoch yet: train it first"):
+        write_report(tmp_path / "run", tmp_path / "page.html", 1)
