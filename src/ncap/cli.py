@@ -143,8 +143,8 @@ def units(out: Path = Path("units.png")) -> None:
 
 
 @app.command(name="tune-rhythm")
-def tune_rhythm(out: Path, seed: int = 0, generations: int = 80, workers: int = 2) -> None:
-    """Search the rhythm generator's default numbers with CMA-ES. A quarter of an hour on two cores; can be interrupted.
+def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 2) -> None:
+    """Search the rhythm generator's default numbers with CMA-ES. Three minutes on two cores; can be interrupted.
 
     The same folder goes on where it stopped. The result is OUT/rhythm.json, in the form of the package's own preset.
 

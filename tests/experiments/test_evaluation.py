@@ -34,7 +34,7 @@ def test_cost_of_transport_by_hand():
 
 
 def test_the_gait_is_read_from_foot_forces_and_bounces_are_ignored():
-    # a trot of 2 Hz: diagonal feet pressed with 40 N for 60 % of a period; one foot loses contact for 30 ms in every stance
+    # a trot of 2 Hz: diagonal feet pressed with 40 N for 60 % of a period; one foot lifts for 30 ms in every stance
     time = np.arange(500) * 0.03
     phase = (time[:, None] / 0.5 - np.array([0.5, 0.0, 0.0, 0.5])) % 1.0
     force = np.where(phase < 0.6, 40.0, 0.0)
@@ -80,8 +80,8 @@ def test_evaluate_prints_the_promised_json(capsys):
     cli.main(["evaluate", "zero", "--episodes", "2", "--json", "--threads", "1"])
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
-        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean", "cost_of_transport",
-        "gait",
+        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean",
+        "cost_of_transport", "gait",
     ]  # fmt: skip
     assert list(found["gait"]) == [
         "label", "frequency_hz", "duty", "left_right_phase", "fore_hind_phase", "concentration",

@@ -1,8 +1,8 @@
 """The search that made the rhythm generator's default numbers: CMA-ES over its weights, biases and time constants.
 
-What it asks for stands in OBJECTIVE's functions: the gait of every command, from every initial state, with noise, at
-half the circuit step, the rise of the frequency, and what knock-outs do. A search is a folder with one line per
-generation; going on after an interruption replays those lines, so it ends in the same numbers as an unbroken one.
+What it asks for: the gait of every command, from random initial states, with and without noise, at half the circuit
+step; a frequency that rises; what knock-outs do. A search is a folder with one line per generation; going on after an
+interruption replays those lines, so it ends in the same numbers as an unbroken one.
 """
 
 import json
@@ -63,7 +63,7 @@ class Search:
     """Everything that determines the result of a search."""
 
     seed: int = 0
-    generations: int = 80
+    generations: int = 15
     population: int = 20
     step: float = 0.006
     """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
@@ -225,7 +225,7 @@ def search(
                 jobs = [pool.submit(objective, coordinates.numbers(c), settings.states, entropy) for c in candidates]
                 record = {"generation": generation, "losses": [sum(job.result().values()) for job in jobs]}
                 if generation % settings.validate_every == settings.validate_every - 1:
-                    numbers = coordinates.numbers(optimiser._mean)
+                    numbers = coordinates.numbers(optimiser.mean)
                     record["numbers"] = numbers
                     record["terms"] = objective(numbers, settings.validation_states, (settings.seed, 1 << 20))
                 log.write(json.dumps(record) + "\n")

@@ -44,7 +44,7 @@ class Evolution:
 
 PRESETS: Final[dict[str, dict[str, Evolution]]] = {
     "default": {
-        "ncap": Evolution(pairs=8, sigma=0.28, rate=0.28),
+        "ncap": Evolution(pairs=8, sigma=0.14, rate=0.14),
         "mlp": Evolution(pairs=32, sigma=0.05, rate=0.05),
     },
     "paper": {
