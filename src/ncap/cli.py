@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -304,6 +304,7 @@ def evaluate(
     task: str = "flat-walk",
     episodes: int = 5,
     seed: int = 0,
+    contact: str = "default",
     threads: int = 2,
     json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
@@ -314,6 +315,7 @@ def evaluate(
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.
         episodes: Episodes of 15 s, each with its own friction, terrain and start.
         seed: The episodes' seeds count up from this one.
+        contact: Contact preset: default, elliptic or released.
         threads: Simulation threads; they do not change the result.
         json: Print JSON.
 
@@ -325,7 +327,9 @@ def evaluate(
         raise UserError(f"at least one episode is needed, not {episodes}")
     seeds = range(seed, seed + episodes)
     controller, parameters = evaluation.find_controller(policy, task, len(seeds))
-    found = evaluation.evaluate(find_task(task), policy, parameters, controller, seeds, threads)
+    found = evaluation.evaluate(
+        replace(find_task(task), contact=contact), policy, parameters, controller, seeds, threads
+    )
     if json:
         _print_json(asdict(found))
         return
