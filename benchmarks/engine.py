@@ -72,7 +72,7 @@ def best_of(repetitions: int, *measures: Callable[[], float]) -> list[float]:
 
 
 def main() -> None:
-    steps, individuals = 60, 16
+    steps, individuals = 20, 64
     print(f"control steps per CPU-second, one thread, {individuals} individuals, best of 3 in turns")
     rates = {}
     for name in ("flat-walk", "bumpy-walk"):

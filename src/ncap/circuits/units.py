@@ -63,11 +63,12 @@ class BasicGroup:
 
     def __init__(self, units: list[BasicUnit], dt: float) -> None:
         self.rate = 4 * dt / np.array([unit.voltage_time for unit in units])
+        self.divisor = 1.0 + self.rate
 
     def step(self, voltage: Array, drive: Array) -> tuple[Array, Array]:
         """(voltage, output) after dt; drive (P, n) is bias plus synaptic input."""
-        voltage = (voltage + self.rate * np.clip(drive, -1.0, 1.0)) / (1.0 + self.rate)
-        return voltage, np.clip(voltage, 0.0, 1.0)
+        voltage = (voltage + self.rate * _clip(drive, -1.0)) / self.divisor
+        return voltage, _clip(voltage, 0.0)
 
 
 class OscillatorGroup:
@@ -75,6 +76,7 @@ class OscillatorGroup:
 
     def __init__(self, units: list[OscillatorUnit], dt: float) -> None:
         self.rate = 4 * dt / np.array([unit.adaptation_time for unit in units])
+        self.divisor = 1.0 + self.rate
         at_rest = np.array([unit.thresholds(0.0) for unit in units]).reshape(-1, 2)
         at_full = np.array([unit.thresholds(1.0) for unit in units]).reshape(-1, 2)
         self.stop, self.start = at_rest.T
@@ -85,12 +87,18 @@ class OscillatorGroup:
     def step(self, adaptation: Array, active: Mask, drive: Array) -> tuple[Array, Mask, Array]:
         """(adaptation, active, output) after dt; drive (P, n) is bias plus synaptic input."""
         drive = np.minimum(drive, self.drive_limit)  # the lower clip at -1 has no effect: only drive >= 0 is ever asked
-        level = np.clip(drive, 0.0, 1.0)
-        adaptation = (adaptation + self.rate * ~active) / (1.0 + self.rate)
+        level = _clip(drive, 0.0)
+        quiet = ~active
+        adaptation = (adaptation + self.rate * quiet) / self.divisor
         stay = active & ((adaptation > self.stop + level * self.stop_slope) | (drive > self.tonic_drive))
-        begin = ~active & (adaptation >= self.start + level * self.start_slope) & (drive >= 0.0)
+        begin = quiet & (adaptation >= self.start + level * self.start_slope) & (drive >= 0.0)
         active = stay | begin
         return adaptation, active, active * (0.5 + 0.5 * adaptation)
+
+
+def _clip(values: Array, low: float) -> Array:
+    """Values limited to [low, 1]; np.clip would cost more than all the rest on small arrays."""
+    return np.minimum(np.maximum(values, low), 1.0)
 
 
 def _require_positive(unit: BasicUnit | OscillatorUnit, *fields: str) -> None:
