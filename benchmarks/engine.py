@@ -72,7 +72,17 @@ def best_of(repetitions: int, *measures: Callable[[], float]) -> list[float]:
 
 
 def main() -> None:
-    steps, individuals = 20, 64
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    circuit = NCAPPolicy(command=COMMAND)
+    arena = Arena(TASKS["bumpy-walk"], 2048)
+    arena.start(np.arange(2048), [0] * 2048)
+    controller = bound(circuit, 2048)
+    controller.act(controller.reset(range(2048)), arena.observation())
+    used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"memory: {used / 2048:.3f} MB per individual at 2048 on bumps (target: at most 2)")
+
+    steps, individuals = 60, 32
     print(f"control steps per CPU-second, one thread, {individuals} individuals, best of 3 in turns")
     rates = {}
     for name in ("flat-walk", "bumpy-walk"):
@@ -83,7 +93,7 @@ def main() -> None:
             raw, ncap = best_of(
                 3,
                 lambda task=task, targets=targets: raw_rate(task, targets),
-                lambda task=task: closed_loop_rate(task, NCAPPolicy(command=COMMAND), individuals, steps),
+                lambda task=task: closed_loop_rate(task, circuit, individuals, steps),
             )
             rates[ground, contact] = ncap
             print(
@@ -99,19 +109,9 @@ def main() -> None:
 
     print("cost of a rollout against the population (target: within 10 % from 16 to 1024)")
     sizes = (16, 64, 256, 1024)
-    ncap = NCAPPolicy(command=COMMAND)
-    costs = best_of(3, *[lambda n=n: closed_loop_rate(task, ncap, n, max(4, 2048 // n)) for n in sizes])
+    costs = best_of(3, *[lambda n=n: closed_loop_rate(task, circuit, n, max(4, 2048 // n)) for n in sizes])
     for size, rate in zip(sizes, costs, strict=True):
         print(f"  population {size:<5} {rate:7.0f}   {costs[0] / rate:.2f} of the cost at 16")
-
-    gc.collect()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    arena = Arena(TASKS["bumpy-walk"], 2048)
-    arena.start(np.arange(2048), [0] * 2048)
-    controller = bound(ncap, 2048)
-    controller.act(controller.reset(range(2048)), arena.observation())
-    used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"memory: {used / 2048:.3f} MB per individual at 2048 on bumps (target: at most 2)")
 
 
 def mlp_rate(task: Task, individuals: int, steps: int) -> float:
