@@ -3,21 +3,17 @@
 Imports of anything heavy stand inside the commands, so that `ncap --help` answers at once.
 """
 
-import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 from tyro.extras import SubcommandApp
 
 from ncap.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from ncap.terminal import names_in, numbers_in, print_json, print_table, progress_bar, training_report
 
 app = SubcommandApp()
 
@@ -53,11 +49,11 @@ def rhythm(
     from ncap.circuits.rhythm import check_command, rhythm_dt, rhythm_spec
     from ncap.experiments import gaits
 
-    chosen = [check_command(c) for c in _numbers(commands)]
-    spec, dt = rhythm_spec(preset, _names(without)), rhythm_dt(preset)
+    chosen = [check_command(c) for c in numbers_in(commands)]
+    spec, dt = rhythm_spec(preset, names_in(without)), rhythm_dt(preset)
     figure = out or (None if json else Path("rhythm.png"))
     measured = {}
-    with _progress() as progress:
+    with progress_bar() as progress:
         for command in progress.track(chosen, description="commands"):
             measured[command] = gaits.measure_states(spec, command, states=states, seed=seed, dt=dt)
         ramps = None
@@ -67,7 +63,7 @@ def rhythm(
             progress.update(task, total=1, completed=1)
     rows = [gaits.summarise(command, found) for command, found in measured.items()]
     if figure and ramps:
-        title = f"Rhythm generator, preset {preset}" + (f", without {', '.join(_names(without))}" if without else "")
+        title = f"Rhythm generator, preset {preset}" + (f", without {', '.join(names_in(without))}" if without else "")
         gaits.figure(measured, ramps, figure, title)
     if json:
         document: Any = [asdict(row) for row in rows]
@@ -76,9 +72,9 @@ def rhythm(
                 "rows": document,
                 "ramp": {k: r.transitions() for k, r in zip(("up", "down"), ramps, strict=True)},
             }
-        _print_json(document)
+        print_json(document)
         return
-    _print_table(
+    print_table(
         ("c", "gait", "share", "Hz", "left–rt", "fore–hd", "diag", "duty", "R"),
         [
             (
@@ -115,7 +111,7 @@ def circuit(preset: str = "default", without: Words = (), dot: bool = False, out
     """
     from ncap.circuits.rhythm import rhythm_spec
 
-    spec = rhythm_spec(preset, _names(without))
+    spec = rhythm_spec(preset, names_in(without))
     if dot or out:
         from ncap.experiments import circuit_diagram
 
@@ -158,7 +154,7 @@ def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 
     from ncap.experiments import rhythm_tuning
 
     settings = rhythm_tuning.Search(seed=seed, generations=generations)
-    with _progress() as progress:
+    with progress_bar() as progress:
         task = progress.add_task("loss", total=generations)
 
         def report(generation: int, record: dict[str, Any]) -> None:
@@ -170,7 +166,7 @@ def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 
             print(f"stopped; the same command goes on from {out}", file=sys.stderr)
             raise SystemExit(130) from None
     (out / "rhythm.json").write_text(rhythm_tuning.preset_text(numbers), "utf-8")
-    _print_table(("term", "loss"), [(name, f"{value:.4f}") for name, value in terms.items()])
+    print_table(("term", "loss"), [(name, f"{value:.4f}") for name, value in terms.items()])
     print(f"preset: {out / 'rhythm.json'}")
 
 
@@ -234,7 +230,7 @@ def train(
         )
         folder = out or Path("runs") / f"{task}-{policy.replace(':', '-')}-{seed}"
         run, state = Run.create(folder, learning.config_of(training)), None
-    with run, _training_report(training.epochs) as report:
+    with run, training_report(training.epochs) as report:
         executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
         try:
             final = learning.train(training, run, executor, state, report)
@@ -244,7 +240,7 @@ def train(
         finally:
             executor.close()
     if json:
-        _print_json(
+        print_json(
             {
                 "run": str(run.folder),
                 "epochs": final.epoch,
@@ -293,9 +289,9 @@ def params(json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
         "ncap, overparameterised": NCAPPolicy(command=0.0, copies=8).space.size,
     } | {f"mlp:{size}x{size}": MLPPolicy(hidden=(size, size)).space.size for size in sizes}
     if json:
-        _print_json(counts)
+        print_json(counts)
     else:
-        _print_table(("architecture", "weights"), [(name, f"{count:,}") for name, count in counts.items()])
+        print_table(("architecture", "weights"), [(name, f"{count:,}") for name, count in counts.items()])
 
 
 @app.command
@@ -331,7 +327,7 @@ def evaluate(
         replace(find_task(task), contact=contact), policy, parameters, controller, seeds, threads
     )
     if json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
         return
     gait = found.gait
     cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
@@ -342,7 +338,7 @@ def evaluate(
         ("cost of transport", cost),
         ("gait", f"{gait.label}, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}, R {gait.concentration:.2f}"),
     ]
-    _print_table((f"{found.policy} on {found.task}", ""), rows)
+    print_table((f"{found.policy} on {found.task}", ""), rows)
 
 
 @app.command
@@ -357,7 +353,7 @@ def doctor(json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
 
     found = room.diagnose()
     if json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
         return
     rows = [("Python", found.python), ("system", found.system), ("cores", str(found.cores))]
     rows += [(name, version or "missing") for name, version in found.packages.items()]
@@ -366,7 +362,7 @@ def doctor(json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
     for name, missing in found.extras.items():
         state = f"missing {', '.join(missing)}: pip install 'ncap[{name}]'" if missing else "present"
         rows.append((f"extra {name}", state))
-    _print_table(("what", "found"), rows)
+    print_table(("what", "found"), rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -382,97 +378,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader, for instance `head`, has seen enough
         sys.stderr.close()
-
-
-def _names(words: Sequence[str]) -> list[str]:
-    """Words that may also be joined by commas."""
-    return [name for word in words for name in word.split(",") if name]
-
-
-def _numbers(words: Sequence[str]) -> list[float]:
-    """Numbers and ranges FROM:TO:STEP, both ends included, in the order given and without repetition."""
-    result: list[float] = []
-    for word in _names(words):
-        try:
-            parts = [float(part) for part in word.split(":")]
-            if len(parts) == 3:
-                first, last, step = parts
-                parts = [round(first + i * step, 10) for i in range(round((last - first) / step) + 1)]
-            elif len(parts) != 1:
-                raise ValueError
-        except (ValueError, ZeroDivisionError, OverflowError):
-            raise UserError(f"{word!r} is neither a number nor a range FROM:TO:STEP") from None
-        result += parts
-    if not result:
-        raise UserError("at least one command is needed")
-    return list(dict.fromkeys(result))
-
-
-def _progress() -> "Progress":
-    """A progress bar on standard error, shown only to a person."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-@contextmanager
-def _training_report(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A progress bar for a person, a line per epoch for a file."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-        console=console, disable=not console.is_terminal,
-    )  # fmt: skip
-    with bar:
-        line = bar.add_task("starting", total=epochs)
-
-        def report(row: dict[str, Any]) -> None:
-            rate = row["played_steps"] / max(row["seconds"], 1e-9)
-            text = (
-                f"return {row['test_return']:.3f}  best {row['best_return']:.3f}"
-                f"  {row['rollouts']} rollouts  {rate:,.0f} steps/s"
-            )
-            if console.is_terminal:
-                bar.update(line, completed=row["epoch"] + 1, description=text)
-            else:
-                print(f"epoch {row['epoch'] + 1}/{epochs}  {text}", file=sys.stderr, flush=True)
-
-        yield report
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-
-
-def _print_json(document: Any) -> None:
-    print(json.dumps(document, indent=1))
