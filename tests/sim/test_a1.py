@@ -162,7 +162,7 @@ def test_native_pd_control_equals_a_python_pd(released):
     native = released.model
     spec = mujoco.MjSpec.from_file(str(A1.model))
     spec.option.timestep, spec.option.cone = 0.001, mujoco.mjtCone.mjCONE_ELLIPTIC
-    spec.option.noslip_iterations, spec.option.noslip_tolerance = 5, 0.0
+    spec.option.noslip_iterations = 5
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=[1, 0.005, 0.0001])
     for name in (name for leg in A1.joints for name in leg):
         spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)

@@ -132,7 +132,6 @@ def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics_dt: float
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
     spec.option.cone = getattr(mujoco.mjtCone, f"mjCONE_{contact.cone.upper()}")
     spec.option.noslip_iterations = contact.noslip_iterations
-    spec.option.noslip_tolerance = 0.0  # as in the paper's framework: the reference trajectories are met only with it
     _check_names(spec, robot)
     _add_scenery(spec)
     ground = _add_ground(spec, terrain)
