@@ -18,9 +18,6 @@ LEFT_RIGHT: Final = ((0, 1), (2, 3))  # fore, hind
 FORE_HIND: Final = ((2, 0), (3, 1))  # left, right: fore after hind
 DIAGONAL: Final = ((2, 1), (3, 0))  # fore after the hind leg of the other side
 
-GAITS: Final = ("walk", "trot", "bound", "gallop", "pace", "none")
-"""Every label of the classifier."""
-
 MIN_CONCENTRATION: Final = 0.8
 """Below this the legs keep no phase, and the gait is "none"."""
 

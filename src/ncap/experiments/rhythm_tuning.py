@@ -29,12 +29,10 @@ from ncap.circuits.rhythm import (
 )
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
+from ncap.experiments.gaits import SETTLING
 
 Array = NDArray[np.float64]
 Numbers = dict[str, dict[str, float]]
-
-SETTLING: Final = 5.0
-"""Seconds given to a random start before its gait counts."""
 
 IDEAL_PHASES: Final = {  # (left-right, fore after hind)
     "walk": (0.5, 0.25),

@@ -69,7 +69,6 @@ class World:
         self.position_columns: Indices = np.array([int(joint.qposadr[0]) for joint in joints])
         self.velocity_columns: Indices = np.array([int(joint.dofadr[0]) for joint in joints])
         self.trunk_id = self.model.body(robot.trunk).id
-        self.trunk_geoms = np.flatnonzero((self.model.geom_bodyid == self.trunk_id) & (self.model.geom_contype > 0))
         self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
         self.ground_id = self.model.geom(GROUND).id
         self.total_mass = float(self.model.body_mass.sum())
