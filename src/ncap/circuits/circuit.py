@@ -86,14 +86,15 @@ class Circuit:
         """
         weights = self.weights if weights is None else weights
         n_osc, n = self._n_oscillators, len(self.neurons)
-        signals, adaptation, active, voltage = state
+        before, adaptation, active, voltage = state
+        signals = np.empty_like(before)
+        signals[:, n:-1] = inputs
+        signals[:, -1] = 1.0
         for _ in range(self.substeps):
-            drive = np.matmul(weights, signals[:, :, None])[:, :, 0]
-            signals = np.empty_like(signals)
+            drive = np.matmul(weights, before[:, :, None])[:, :, 0]
             adaptation, active, signals[:, :n_osc] = self._oscillators.step(adaptation, active, drive[:, :n_osc])
             voltage, signals[:, n_osc:n] = self._basics.step(voltage, drive[:, n_osc:])
-            signals[:, n:-1] = inputs
-            signals[:, -1] = 1.0
+            before = signals
         return CircuitState(signals, adaptation, active, voltage)
 
     def outputs(self, state: CircuitState) -> Array:

@@ -68,7 +68,7 @@ class BasicGroup:
     def step(self, voltage: Array, drive: Array) -> tuple[Array, Array]:
         """(voltage, output) after dt; drive (P, n) is bias plus synaptic input."""
         voltage = (voltage + self.rate * _clip(drive, -1.0)) / self.divisor
-        return voltage, _clip(voltage, 0.0)
+        return voltage, np.maximum(voltage, 0.0)  # never above 1, because the drive is not
 
 
 class OscillatorGroup:
@@ -81,18 +81,19 @@ class OscillatorGroup:
         at_full = np.array([unit.thresholds(1.0) for unit in units]).reshape(-1, 2)
         self.stop, self.start = at_rest.T
         self.stop_slope, self.start_slope = (at_full - at_rest).T
-        self.tonic_drive = np.array([unit.tonic_drive for unit in units])
-        self.drive_limit = np.array([1.0 if unit.clip_drive else np.inf for unit in units])
+        # a drive clipped at 1 cannot exceed a tonic drive of 1 or more; its lower clip never matters
+        self.tonic_drive = np.array(
+            [np.inf if unit.clip_drive and unit.tonic_drive >= 1.0 else unit.tonic_drive for unit in units]
+        )
 
     def step(self, adaptation: Array, active: Mask, drive: Array) -> tuple[Array, Mask, Array]:
         """(adaptation, active, output) after dt; drive (P, n) is bias plus synaptic input."""
-        drive = np.minimum(drive, self.drive_limit)  # the lower clip at -1 has no effect: only drive >= 0 is ever asked
         level = _clip(drive, 0.0)
         quiet = ~active
         adaptation = (adaptation + self.rate * quiet) / self.divisor
-        stay = active & ((adaptation > self.stop + level * self.stop_slope) | (drive > self.tonic_drive))
-        begin = quiet & (adaptation >= self.start + level * self.start_slope) & (drive >= 0.0)
-        active = stay | begin
+        stay = (adaptation > self.stop + level * self.stop_slope) | (drive > self.tonic_drive)
+        begin = (adaptation >= self.start + level * self.start_slope) & (drive >= 0.0)
+        active = np.where(active, stay, begin)
         return adaptation, active, active * (0.5 + 0.5 * adaptation)
 
 
