@@ -1,0 +1,183 @@
+"""Commands that train and measure policies."""
+
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from ncap.cli.app import Json, app
+from ncap.errors import UserError
+from ncap.terminal import print_json, print_table, training_report
+
+
+@app.command
+def train(
+    task: Annotated[str, tyro.conf.Positional] = "flat-walk",
+    policy: str = "ncap",
+    preset: str = "default",
+    command: float | None = None,
+    contact: str = "default",
+    seed: int = 0,
+    epochs: int = 60,
+    pairs: int | None = None,
+    sigma: float | None = None,
+    out: Path | None = None,
+    resume: Path | None = None,
+    threads: int = 2,
+    cluster: str | None = None,
+    json: Json = False,
+) -> None:
+    """Train a policy on a task by evolution. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
+
+    Examples: `ncap train flat-walk`, `ncap train bumpy-run --seed 3 --out runs/mine`, `ncap train --resume runs/mine`.
+
+    Args:
+        task: flat-walk, flat-run, bumpy-walk or bumpy-run.
+        policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers.
+        preset: Settings of evolution: default, paper or released.
+        command: Brainstem command in [0, 1]; by default the task's.
+        contact: Contact preset: default, elliptic or released.
+        seed: Seed of the run. The same seed gives the same weights, bit for bit.
+        epochs: Epochs in all.
+        pairs: Antithetic pairs of candidates in an epoch; by default the preset's.
+        sigma: Size of mutations and steps; by default the preset's.
+        out: Run directory; by default runs/TASK-POLICY-SEED.
+        resume: Go on with this run; its own settings are used.
+        threads: Simulation threads; they do not change the result.
+        cluster: Play episodes on a Ray cluster: local, or an address. The result is the same, bit for bit.
+        json: Print a JSON summary at the end.
+
+    """
+    from ncap.learn import train as learning
+    from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
+    from ncap.runs import Run
+
+    if resume is not None:
+        training, run, state, complaints = learning.resume(resume)
+        for complaint in complaints:
+            print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
+    else:
+        training = learning.Training(
+            task=task,
+            policy=policy,
+            preset=preset,
+            command=command,
+            contact=contact,
+            seed=seed,
+            epochs=epochs,
+            pairs=pairs,
+            sigma=sigma,
+        )
+        folder = out or Path("runs") / f"{task}-{policy.replace(':', '-')}-{seed}"
+        run, state = Run.create(folder, learning.config_of(training)), None
+    with run, training_report(training.epochs) as report:
+        executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
+        try:
+            final = learning.train(training, run, executor, state, report)
+        except KeyboardInterrupt:
+            print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {run.folder}", file=sys.stderr)
+            raise SystemExit(130) from None
+        finally:
+            executor.close()
+    if json:
+        print_json(
+            {
+                "run": str(run.folder),
+                "epochs": final.epoch,
+                "rollouts": final.rollouts,
+                "steps": final.steps,
+                "best_return": final.best_return,
+                "parameters": training.initial_policy().space.size,
+            }
+        )
+    else:
+        print(f"best test return {final.best_return:.3f} after {final.rollouts} rollouts")
+        print(f"run: {run.folder}   (next: ncap evaluate {run.folder} --task {training.task})")
+
+
+@app.command
+def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, threads: int = 2) -> None:
+    """Write one self-contained HTML page about a run: learning curve, footfalls, neurons, weights, gait numbers.
+
+    Args:
+        run: A run directory.
+        out: Page to write; by default RUN/report.html.
+        threads: Simulation threads.
+
+    """
+    from ncap.experiments.report import write_report
+
+    page = out or run / "report.html"
+    write_report(run, page, threads)
+    print(f"report: {page}")
+
+
+@app.command
+def params(json: Json = False) -> None:
+    """Show how many weights each architecture has.
+
+    Args:
+        json: Print JSON.
+
+    """
+    from ncap.policies.mlp import MLPPolicy
+    from ncap.policies.ncap import NCAPPolicy
+
+    sizes = (4, 8, 16, 32, 64, 128, 256)
+    counts = {
+        "ncap, compact": NCAPPolicy(command=0.0).space.size,
+        "ncap, overparameterised": NCAPPolicy(command=0.0, copies=8).space.size,
+    } | {f"mlp:{size}x{size}": MLPPolicy(hidden=(size, size)).space.size for size in sizes}
+    if json:
+        print_json(counts)
+    else:
+        print_table(("architecture", "weights"), [(name, f"{count:,}") for name, count in counts.items()])
+
+
+@app.command
+def evaluate(
+    policy: Annotated[str, tyro.conf.Positional],
+    task: str = "flat-walk",
+    episodes: int = 5,
+    seed: int = 0,
+    contact: str = "default",
+    threads: int = 2,
+    json: Json = False,
+) -> None:
+    """Measure a policy on a task: return, falls, speed, cost of transport, gait.
+
+    Args:
+        policy: zero, random, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
+        task: flat-walk, flat-run, bumpy-walk or bumpy-run.
+        episodes: Episodes of 15 s, each with its own friction, terrain and start.
+        seed: The episodes' seeds count up from this one.
+        contact: Contact preset: default, elliptic or released.
+        threads: Simulation threads; they do not change the result.
+        json: Print JSON.
+
+    """
+    from ncap.experiments import evaluation
+    from ncap.tasks import find_task
+
+    if episodes < 1:
+        raise UserError(f"at least one episode is needed, not {episodes}")
+    seeds = range(seed, seed + episodes)
+    controller, parameters = evaluation.find_controller(policy, task, len(seeds))
+    found = evaluation.evaluate(
+        replace(find_task(task), contact=contact), policy, parameters, controller, seeds, threads
+    )
+    if json:
+        print_json(asdict(found))
+        return
+    gait = found.gait
+    cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
+    rows = [
+        ("return", f"{found.return_mean:.3f}  ({min(found.returns):.3f} … {max(found.returns):.3f})"),
+        ("falls", f"{found.falls} of {found.episodes}"),
+        ("speed", f"{found.speed_mean:.2f} m/s"),
+        ("cost of transport", cost),
+        ("gait", f"{gait.label}, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}, R {gait.concentration:.2f}"),
+    ]
+    print_table((f"{found.policy} on {found.task}", ""), rows)

@@ -1,0 +1,30 @@
+"""Commands about this machine."""
+
+from dataclasses import asdict
+
+from ncap.cli.app import Json, app
+from ncap.terminal import print_json, print_table
+
+
+@app.command
+def doctor(json: Json = False) -> None:
+    """Show versions, cores, rendering back ends and extras of this machine.
+
+    Args:
+        json: Print JSON.
+
+    """
+    from ncap import doctor as room
+
+    found = room.diagnose()
+    if json:
+        print_json(asdict(found))
+        return
+    rows = [("Python", found.python), ("system", found.system), ("cores", str(found.cores))]
+    rows += [(name, version or "missing") for name, version in found.packages.items()]
+    for name, works in found.rendering.items():
+        rows.append((f"rendering {name}", "found" if works else f"missing: install {room.BACK_ENDS[name]}"))
+    for name, missing in found.extras.items():
+        state = f"missing {', '.join(missing)}: pip install 'ncap[{name}]'" if missing else "present"
+        rows.append((f"extra {name}", state))
+    print_table(("what", "found"), rows)
