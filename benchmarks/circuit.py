@@ -2,23 +2,11 @@
 
 import time
 
-import numpy as np
-
 from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_inputs, rhythm_spec
+from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
+from ncap.experiments.bench import circuit_microseconds
 
 POPULATIONS = (1, 64, 256, 1024)
-
-
-def microseconds(population: int, steps: int) -> float:
-    """CPU time per individual and circuit step, µs."""
-    circuit = Circuit(rhythm_spec(), dt=CIRCUIT_DT)
-    state = circuit.reset(np.random.default_rng(0), population)
-    inputs = rhythm_inputs(np.full(population, 0.5))
-    started = time.process_time()
-    for _ in range(steps):
-        state = circuit.step(state, inputs)
-    return (time.process_time() - started) / population / steps * 1e6
 
 
 def plain_loop_microseconds(steps: int = 300) -> float:
@@ -43,7 +31,7 @@ def main() -> None:
     plain = plain_loop_microseconds()
     print(f"  plain Python loop  {plain:8.2f}")
     for population in POPULATIONS:
-        cost = min(microseconds(population, max(50, 60_000 // population)) for _ in range(3))
+        cost = min(circuit_microseconds(population, max(50, 60_000 // population)) for _ in range(3))
         print(f"  population {population:<6}  {cost:8.2f}   {plain / cost:6.1f}× the plain loop")
 
 

@@ -12,7 +12,7 @@ ROOMS = {
     "errors": 0, "events": 1, "legs": 1, "params": 1, "seeding": 1,
     "circuits": 2, "policies": 2, "sim": 2, "tasks": 2, "rewards": 2,
     "rollout": 3,
-    "runs": 4, "learn": 4, "analysis": 4,
+    "runs": 4, "recording": 4, "learn": 4, "analysis": 4,
     "doctor": 5, "terminal": 5, "experiments": 5, "view": 5, "deploy": 5, "cli": 6,
 }  # fmt: skip
 BODIES, BRAINS = {"sim", "tasks", "rewards"}, {"circuits", "policies"}

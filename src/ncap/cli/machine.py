@@ -28,3 +28,22 @@ def doctor(json: Json = False) -> None:
         state = f"missing {', '.join(missing)}: pip install 'ncap[{name}]'" if missing else "present"
         rows.append((f"extra {name}", state))
     print_table(("what", "found"), rows)
+
+
+@app.command
+def bench(json: Json = False) -> None:
+    """Measure how fast this machine plays episodes, beside the raw physics and the authors' code. Ten seconds.
+
+    `make bench` measures more, with targets.
+
+    Args:
+        json: Print JSON.
+
+    """
+    from ncap.experiments.bench import measure
+
+    found = measure()
+    if json:
+        print_json(found)
+    else:
+        print_table(("what", "measured"), [(name, f"{value:,.2f}") for name, value in found.items()])

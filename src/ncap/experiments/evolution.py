@@ -1,80 +1,144 @@
-"""Which settings of evolution learn fastest: rollouts until the test return first reaches a mark, over several seeds.
+"""Which optimiser learns to walk fastest: rollouts until the test return first reaches a mark, over several seeds.
 
-Conditions are data. Every (condition, seed) is a run directory, so an interrupted experiment goes on where it stopped.
-Run it with `python -m ncap.experiments.evolution FOLDER`.
+Conditions are data. Every (condition, seed) is a folder with its progress, so an interrupted experiment goes on where
+it stopped. `python -m ncap.experiments.evolution FOLDER` prints the table and draws the figure of docs/evolution.md.
 """
 
+import csv
+import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import cmaes
 import numpy as np
 
+from ncap import seeding
+from ncap.analysis import plots
 from ncap.learn import train as learning
 from ncap.learn.executors import LocalExecutor
-from ncap.learn.train import Training
+from ncap.learn.train import TEST_SEEDS, Training
+from ncap.policies.storage import write_whole
+from ncap.rollout import rollout
 from ncap.runs import Run, read_progress
 
+TASK: Final = "flat-walk"
 ROLLOUTS: Final = 320
 SEEDS: Final = range(5)
 MARK: Final = 0.90
 
-CONDITIONS: Final[dict[str, dict[str, Any]]] = {
-    "8 pairs, σ 0.28": {"pairs": 8, "sigma": 0.28},
-    "8 pairs, σ 0.14": {"pairs": 8, "sigma": 0.14},
-    "8 pairs, σ 0.07": {"pairs": 8, "sigma": 0.07},
-    "4 pairs, σ 0.14": {"pairs": 4, "sigma": 0.14},
-    "released": {"preset": "released"},
+
+@dataclass(frozen=True, kw_only=True)
+class CMA:
+    """CMA-ES on the compact weights; a weight beyond its sign is played as 0."""
+
+    population: int
+    sigma: float
+
+
+CONDITIONS: Final[dict[str, dict[str, Any] | CMA]] = {
+    "ARS, 8 pairs, σ 0.28": {"pairs": 8, "sigma": 0.28},
+    "ARS, 8 pairs, σ 0.20": {"pairs": 8, "sigma": 0.20},
+    "ARS, 8 pairs, σ 0.14": {"pairs": 8, "sigma": 0.14},
+    "ARS, 8 pairs, σ 0.07": {"pairs": 8, "sigma": 0.07},
+    "ARS, 4 pairs, σ 0.14": {"pairs": 4, "sigma": 0.14},
+    "ARS, 16 pairs, σ 0.14": {"pairs": 16, "sigma": 0.14},
+    "CMA-ES, λ 16, σ₀ 0.14": CMA(population=16, sigma=0.14),
+    "ARS as released": {"preset": "released"},
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """One run."""
+class Curve:
+    """Test returns of one run."""
 
-    rollouts_to_mark: float
-    """Infinite if it was never reached."""
-    best: float
-    last: float
+    rollouts: list[float]
+    returns: list[float]
+
+    @property
+    def rollouts_to_mark(self) -> float:
+        """Infinite if it was never reached."""
+        return min((n for n, r in zip(self.rollouts, self.returns, strict=True) if r >= MARK), default=np.inf)
 
 
-def play(folder: Path, name: str, seed: int, threads: int) -> Outcome:
+def play(folder: Path, name: str, seed: int, threads: int) -> Curve:
     """Do a run, or what is left of it."""
     settings = CONDITIONS[name]
-    training = Training(task="flat-walk", seed=seed, **settings)
-    epochs = ROLLOUTS // training.evolution.candidates
-    training = Training(task="flat-walk", seed=seed, epochs=epochs, **settings)
     place = folder / f"{name.replace(' ', '-').replace(',', '')}-{seed}"
+    if isinstance(settings, CMA):
+        if not (place / "progress.csv").exists():
+            _cma_run(place, settings, seed, threads)
+    else:
+        _ars_run(place, settings, seed, threads)
+    rows = read_progress(place)
+    return Curve(rollouts=[row["rollouts"] for row in rows], returns=[row["test_return"] for row in rows])
+
+
+def _ars_run(place: Path, settings: dict[str, Any], seed: int, threads: int) -> None:
+    training = Training(task=TASK, seed=seed, **settings)
+    epochs = ROLLOUTS // training.evolution.candidates + 1  # the last epoch shows the test return of all rollouts
+    training = Training(task=TASK, seed=seed, epochs=epochs, **settings)
     if (place / "config.json").exists():
         training, run, state, _ = learning.resume(place)
     else:
         run, state = Run.create(place, learning.config_of(training)), None
     with run:
-        if not (place / "last.safetensors").exists():
+        if state is None or state.epoch < training.epochs:
             learning.train(training, run, LocalExecutor(threads), state, lambda _: None)
-    rows = read_progress(place)
-    reached = [row["rollouts"] for row in rows if row["test_return"] >= MARK]
-    return Outcome(
-        rollouts_to_mark=min(reached, default=np.inf),
-        best=max(row["test_return"] for row in rows),
-        last=rows[-1]["test_return"],
+
+
+def _cma_run(place: Path, settings: CMA, seed: int, threads: int) -> None:
+    training = Training(task=TASK, seed=seed)
+    policy = training.initial_policy()
+    optimiser = cmaes.CMA(
+        mean=policy.space.initial.copy(), sigma=settings.sigma, population_size=settings.population, seed=seed
     )
+    table = csv.DictWriter(text := io.StringIO(), ("rollouts", "test_return"))
+    table.writeheader()
+    for epoch in range(ROLLOUTS // settings.population + 1):
+        mean = np.tile(policy.space.constrain(optimiser.mean), (len(TEST_SEEDS), 1))
+        tested = rollout(training.world, policy.bind(mean), TEST_SEEDS, threads=threads).returns
+        table.writerow({"rollouts": epoch * settings.population, "test_return": float(tested.mean())})
+        asked = [optimiser.ask() for _ in range(settings.population)]
+        episode = int(seeding.generator(seed, "training episode", epoch).integers(2**31, 2**32))
+        theta = policy.space.constrain(np.array(asked))
+        returns = rollout(training.world, policy.bind(theta), [episode] * len(asked), threads=threads).returns
+        optimiser.tell([(one, -float(value)) for one, value in zip(asked, returns, strict=True)])
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(place / "progress.csv", text.getvalue().encode())
+
+
+@plots.styled
+def figure(curves: dict[str, list[Curve]], path: Path) -> None:
+    """Test return against rollouts, a panel per condition, a line per seed."""
+    names = [f"p{i}" for i in range(len(curves))]
+    rows = [" ".join(names[i : i + 4]) for i in range(0, len(names), 4)]
+    fig, axes = plots.figure(rows, size=(11, 2.7 * len(rows)), heights=(1,) * len(rows))
+    for place, (name, runs) in zip(names, curves.items(), strict=True):
+        for curve in runs:
+            axes[place].plot(curve.rollouts, curve.returns, color=plots.LEG_COLOURS[0], linewidth=1, alpha=0.7)
+        axes[place].axhline(MARK, color="#999999", linestyle=":", linewidth=1)
+        axes[place].set(title=name, xlim=(0, ROLLOUTS), ylim=(0.5, 1.0))
+        if place in rows[-1].split():
+            axes[place].set_xlabel("rollouts")
+    plots.save(fig, path)
 
 
 def main() -> None:
-    """Print a row per condition as soon as its seeds are done."""
+    """Print a row per condition as soon as its seeds are done; draw all at the end."""
     folder = Path(sys.argv[1])
     print(f"| condition | rollouts to {MARK} per seed | median | best test return | last |")
     print("|---|---|---|---|---|")
+    curves = {}
     for name in CONDITIONS:
-        found = [play(folder, name, seed, threads=2) for seed in SEEDS]
+        found = curves[name] = [play(folder, name, seed, threads=2) for seed in SEEDS]
         marks = [one.rollouts_to_mark for one in found]
         shown = ", ".join("never" if np.isinf(mark) else f"{mark:.0f}" for mark in marks)
-        median = np.median(marks)
-        best, last = (np.mean([getattr(one, field) for one in found]) for field in ("best", "last"))
-        middle = "never" if np.isinf(median) else f"{median:.0f}"
+        best, last = np.mean([(max(one.returns), one.returns[-1]) for one in found], axis=0)
+        middle = "never" if np.isinf(np.median(marks)) else f"{np.median(marks):.0f}"
         print(f"| {name} | {shown} | {middle} | {best:.3f} | {last:.3f} |", flush=True)
+    figure(curves, folder / "evolution.png")
 
 
 if __name__ == "__main__":
