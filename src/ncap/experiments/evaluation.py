@@ -108,7 +108,8 @@ def cost_of_transport(task: Task, episodes: Episodes, speed: float) -> float | N
     if speed < 0.02:
         return None
     power = np.abs(episodes.signals["torque"] * episodes.signals["joint_velocity"]).sum(axis=(2, 3))
-    return float(np.nanmean(power) / (build(task).total_mass * 9.81 * speed))
+    mass = build(task).mass(task.variation)
+    return float(np.nanmean(power) / (mass * 9.81 * speed))
 
 
 def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:

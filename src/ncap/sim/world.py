@@ -73,6 +73,11 @@ class World:
         self.ground_id = self.model.geom(GROUND).id
         self.total_mass = float(self.model.body_mass.sum())
 
+    def mass(self, variation: Variation) -> float:
+        """The robot's mass, kg."""
+        trunk = float(self.model.body_mass[self.trunk_id])
+        return self.total_mass + (variation.trunk_mass_scale - 1.0) * trunk
+
     def variant(self, variation: Variation) -> mujoco.MjModel:
         """A model that differs as asked. The foot's and the ground's friction are both set, so the larger one is it."""
         model = copy.copy(self.model)
