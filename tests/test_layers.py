@@ -13,7 +13,7 @@ ROOMS = {
     "circuits": 2, "policies": 2, "sim": 2, "tasks": 2, "rewards": 2,
     "rollout": 3,
     "runs": 4, "recording": 4, "learn": 4, "analysis": 4,
-    "doctor": 5, "terminal": 5, "experiments": 5, "view": 5, "deploy": 5, "cli": 6,
+    "doctor": 5, "terminal": 5, "experiments": 5, "view": 5, "deploy": 5, "cli": 6, "__main__": 7,
 }  # fmt: skip
 BODIES, BRAINS = {"sim", "tasks", "rewards"}, {"circuits", "policies"}
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]

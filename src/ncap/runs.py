@@ -46,6 +46,10 @@ class Checkpoint:
     """Small values, as JSON."""
 
 
+class BusyError(UserError):
+    """The run directory belongs to another process at the moment."""
+
+
 class Run:
     """A run directory, held by one process at a time. Use it in a `with` statement."""
 
@@ -85,7 +89,7 @@ class Run:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
-            raise UserError(f"another process is working on {self.folder}: wait for it, or stop it first") from None
+            raise BusyError(f"another process is working on {self.folder}: wait for it, or stop it first") from None
         except OSError as error:
             raise UserError(f"cannot write in {self.folder}: {error.strerror}") from None
 

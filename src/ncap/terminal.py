@@ -89,6 +89,19 @@ def training_report(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
         yield report
 
 
+@contextmanager
+def status_line() -> Iterator[Callable[[str], None]]:
+    """What is being done now: one changing line for a person, a line each for a file."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: print(text, file=sys.stderr, flush=True)
+        return
+    with console.status("") as status:
+        yield status.update
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output."""
     from rich import box

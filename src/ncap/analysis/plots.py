@@ -31,6 +31,8 @@ GAIT_COLOURS: Final = {
     "none": "#999999",
 }
 LEG_COLOURS: Final = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00")
+POLICY_COLOURS: Final = {"ncap": "#D55E00", "mlp": "#0072B2", "untrained": "#E69F00"}
+POLICY_NAMES: Final = {"ncap": "NCAP", "mlp": "MLP (256, 256)", "untrained": "NCAP, untrained"}
 EXCITATORY: Final = "#C8102E"
 INHIBITORY: Final = "#1F5FBF"
 
@@ -122,6 +124,14 @@ def weight_circles(axes: Axes, weights: Array) -> None:
     axes.tick_params(length=0)
 
 
+def named_weights(axes: Axes, labels: Sequence[Sequence[str]], before: Array, after: Array) -> None:
+    """Weights (rows, columns) as circles with their names, every row before training above itself after it."""
+    rows, columns = labels
+    weight_circles(axes, np.stack((before, after), axis=1).reshape(2 * len(rows), len(columns)))
+    axes.set_yticks(range(2 * len(rows)), [f"{row} {when}" for row in rows for when in ("before", "after")])
+    axes.set_xticks(range(len(columns)), columns, rotation=90 if len(columns) > 4 else 0)
+
+
 def command_axis(axes: Axes, time: Array, command: Array) -> None:
     """Label a time axis with the brainstem command that rose along it."""
     ticks = np.linspace(0, 1, 11)
@@ -155,3 +165,16 @@ def gait_legend(fig: Figure, labels: Sequence[str]) -> None:
         if label in labels
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+
+
+def curve_band(axes: Axes, x: Array, mean: Array, low: Array, high: Array, policy: str) -> None:
+    """A learning curve with its interval, in the colour of the policy."""
+    colour = POLICY_COLOURS[policy]
+    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(x, mean, color=colour, linewidth=1.5, label=POLICY_NAMES[policy])
+
+
+def save_both(fig: Figure, path: Path) -> None:
+    """Write the figure as PNG for reading and as SVG for printing."""
+    fig.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    save(fig, path)

@@ -9,7 +9,7 @@ import tyro
 
 from ncap.cli.app import Json, app
 from ncap.errors import UserError
-from ncap.terminal import print_json, print_table, training_report
+from ncap.terminal import print_json, print_table, status_line, training_report
 
 
 @app.command
@@ -112,6 +112,48 @@ def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, 
     page = out or run / "report.html"
     write_report(run, page, threads)
     print(f"report: {page}")
+
+
+@app.command
+def reproduce(
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME …")] = ("all",),
+    scale: str = "smoke",
+    out: Path | None = None,
+    threads: int = 2,
+    cluster: str | None = None,
+) -> None:
+    """Redo figures of the paper: train what is missing, measure, draw. Finished parts are kept, so it can be stopped.
+
+    Names: gaits, units, performance, footfalls, parameters, generalization, weights, variable-speed, or all. Start it
+    in several terminals with the same folder, and they share the work.
+
+    Args:
+        names: Experiments, by default all.
+        scale: smoke (two minutes), laptop (two cores and a night), or paper (the paper's protocol).
+        out: Folder of results; by default out/reproduce-SCALE.
+        threads: Simulation threads.
+        cluster: Play training episodes on a Ray cluster: local, or an address.
+
+    """
+    from ncap.experiments.library import Library
+    from ncap.experiments.reproduce import EXPERIMENTS, chosen, find_scale
+    from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
+
+    todo, settings = chosen(names), find_scale(scale)
+    folder = out or Path("out") / f"reproduce-{scale}"
+    executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
+    with status_line() as say:
+        library = Library(folder, executor, threads, say)
+        try:
+            for name in todo:
+                say(name)
+                EXPERIMENTS[name](library, settings, folder)
+                print(f"{name}: {folder}")
+        except KeyboardInterrupt:
+            print(f"stopped; the same command goes on from {folder}", file=sys.stderr)
+            raise SystemExit(130) from None
+        finally:
+            executor.close()
 
 
 @app.command

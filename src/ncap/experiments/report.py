@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ncap.analysis import plots
 from ncap.errors import UserError
 from ncap.experiments.evaluation import Evaluation, evaluate, find_controller
+from ncap.experiments.weights import circuit_weights
 from ncap.learn.train import Training
 from ncap.legs import LEGS
 from ncap.policies.ncap import HALF_CENTRES, NCAPPolicy
@@ -79,7 +80,7 @@ def write_report(run: Path, out: Path, threads: int) -> None:
             "<h2>Half-centres of the rhythm generator, trained</h2>",
             _svg(_neuron_figure(policy, walks["trained"])),
         ]
-        body += ["<h2>Weights before and after</h2>", _svg(_weight_figure(policy, theta))]
+        body += ["<h2>Weights before and after</h2>", _svg(circuit_weights(policy, theta))]
         body += [
             "<p class=note>Red is excitatory, blue inhibitory; the area of a circle is the size of the weight.</p>"
         ]
@@ -159,23 +160,6 @@ def _neuron_figure(policy: NCAPPolicy, walk: Walk) -> Figure:
             named[leg].set_xticklabels([])
     named[LEGS[0]].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     named[LEGS[-1]].set_xlabel("time (s)")
-    return fig
-
-
-def _weight_figure(policy: NCAPPolicy, theta: Array) -> Figure:
-    """Circles, one row per half-centre or joint, before above after."""
-    before, after = policy.space.unpack(policy.space.initial), policy.space.unpack(theta)
-    blocks = [block for block in policy.space.blocks if block.initial.ndim == 2]
-    fig, named = plots.figure([block.name for block in blocks], size=(9, 7.5), heights=(2, 2, 1.6, 1.6))
-    for block in blocks:
-        axes = named[block.name]
-        rows, columns = block.labels
-        lines = [(f"{row} {when}", values[block.name][i]) for i, row in enumerate(rows) for when, values in
-                 (("before", before), ("after", after))]  # fmt: skip
-        plots.weight_circles(axes, np.array([values for _, values in lines]))
-        axes.set_yticks(range(len(lines)), [name for name, _ in lines])
-        axes.set_xticks(range(len(columns)), columns, rotation=90 if len(columns) > 4 else 0)
-        axes.set_title(block.name)
     return fig
 
 

@@ -49,6 +49,8 @@ class Training:
     """Antithetic pairs of candidates; None: the preset's."""
     sigma: float | None = None
     """Mutation and step size; None: the preset's."""
+    episode_seconds: float | None = None
+    """Length of an episode; None: the task's."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -61,8 +63,9 @@ class Training:
 
     @property
     def world(self) -> Task:
-        """The task with the contact preset that was asked for."""
-        return replace(find_task(self.task), contact=self.contact)
+        """The task with the contact preset and the length that were asked for."""
+        task = replace(find_task(self.task), contact=self.contact)
+        return task if self.episode_seconds is None else replace(task, episode_seconds=self.episode_seconds)
 
     @property
     def evolution(self) -> es.Evolution:

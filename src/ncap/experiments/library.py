@@ -1,0 +1,161 @@
+"""Runs and evaluations that experiments share, kept in a folder: what is finished is never done again.
+
+Several processes may work in one folder: a run belongs to the one that holds its lock, the others take the next.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ncap.errors import UserError
+from ncap.experiments.evaluation import Evaluation, GaitSummary, evaluate, find_controller
+from ncap.learn import train as learning
+from ncap.learn.executors import Executor
+from ncap.learn.train import Training
+from ncap.policies.storage import write_whole
+from ncap.runs import BusyError, Run, read_progress
+from ncap.tasks import TASKS, Task
+
+WAIT: Final = 2.0
+"""s between two looks at runs that other processes are doing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How much of an experiment is done."""
+
+    seeds: int
+    ncap: dict[str, Any]
+    """Settings of Training for the circuit."""
+    mlp: dict[str, Any]
+    episodes: int
+    """Held-out episodes of an evaluation."""
+    points: int
+    """Values along each axis of the generalisation."""
+    sizes: tuple[int, ...]
+    """MLP sizes of the parameter experiment."""
+    tasks: tuple[str, ...] = tuple(TASKS)
+    states: int = 32
+    """Initial states of the rhythm generator."""
+
+    def trainings(self, task: str, policy: str) -> list[Training]:
+        """One per seed."""
+        settings = self.ncap if policy == "ncap" else self.mlp
+        return [Training(task=task, policy=policy, seed=seed, **settings) for seed in range(self.seeds)]
+
+
+SCALES: Final = {
+    "smoke": Scale(
+        seeds=2,
+        ncap={"epochs": 2, "pairs": 2, "episode_seconds": 1.5},
+        mlp={"epochs": 2, "pairs": 2, "episode_seconds": 1.5},
+        episodes=1,
+        points=2,
+        sizes=(4, 16, 256),
+        states=4,
+    ),
+    "laptop": Scale(
+        seeds=3, ncap={"epochs": 60}, mlp={"epochs": 150}, episodes=10, points=7, sizes=(4, 16, 64, 256), states=32
+    ),
+    "paper": Scale(
+        seeds=10,
+        ncap={"preset": "paper", "epochs": 500},
+        mlp={"preset": "paper", "epochs": 500},
+        episodes=50,
+        points=11,
+        sizes=(4, 8, 16, 32, 64, 128, 256),
+        states=200,
+    ),
+}
+
+
+class Library:
+    """Runs and evaluations in a folder."""
+
+    def __init__(self, folder: Path, executor: Executor, threads: int, say: Callable[[str], None]) -> None:
+        self.folder, self.executor, self.threads, self.say = folder, executor, threads, say
+
+    def place(self, training: Training) -> Path:
+        """Where the run of a training is or will be."""
+        return self.folder / "runs" / f"{training.task}-{training.policy.replace(':', '-')}-{training.seed}"
+
+    def finished(self, training: Training) -> bool:
+        """Whether there is nothing left to train."""
+        place = self.place(training)
+        if not (place / "last.safetensors").exists():
+            return False
+        kept = Training(**json.loads((place / "config.json").read_text("utf-8")))
+        if kept != training:
+            raise UserError(
+                f"{place} was trained with other settings: use another --out, or the scale it was made with"
+            )
+        return True
+
+    def train(self, trainings: Sequence[Training]) -> list[Path]:
+        """Do what is left of some runs, leaving those that another process holds to it. Returns all their folders."""
+        left = [training for training in trainings if not self.finished(training)]
+        while left:
+            worked = False
+            for training in left:
+                try:
+                    self._train(training, f"{len(left)} of {len(trainings)} runs left")
+                except BusyError:
+                    continue
+                worked = True
+                break
+            left = [training for training in left if not self.finished(training)]
+            if left and not worked:
+                time.sleep(WAIT)
+        return [self.place(training) for training in trainings]
+
+    def _train(self, training: Training, left: str) -> None:
+        place = self.place(training)
+        if (place / "config.json").exists():
+            kept, run, state, _ = learning.resume(place)
+        else:
+            kept, state = training, None
+            run = Run.create(place, learning.config_of(training))
+
+        def report(row: dict[str, Any]) -> None:
+            self.say(
+                f"{left}: {place.name}  epoch {row['epoch'] + 1}/{training.epochs}  return {row['test_return']:.3f}"
+            )
+
+        with run:
+            if kept != training:
+                raise UserError(f"{place} was begun with other settings: use another --out, or the scale it began with")
+            learning.train(training, run, self.executor, state, report)
+
+    def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
+        """A policy, by name or path, on held-out episodes of a task."""
+        path = Path(policy) / "best.safetensors"
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else policy
+        key = {"policy": content, "task": str(task), "episodes": episodes}
+        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
+        kept = self.folder / "evaluations" / f"{digest}.json"
+        if kept.exists():
+            return _from_json(json.loads(kept.read_text("utf-8")))
+        self.say(f"evaluating {Path(policy).name} on {task.name}")
+        controller, parameters = find_controller(policy, task.name, episodes)
+        found = evaluate(task, policy, parameters, controller, range(episodes), self.threads)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, json.dumps(asdict(found)).encode())
+        return found
+
+
+def _from_json(data: dict[str, Any]) -> Evaluation:
+    return replace(Evaluation(**data), gait=GaitSummary(**data["gait"]))
+
+
+def curves(runs: Sequence[Path], column: str = "test_return") -> tuple[np.ndarray, np.ndarray]:
+    """(environment steps (T,), curves (run, T)) of runs of equal length; steps are the mean over runs."""
+    tables = [read_progress(run) for run in runs]
+    length = min(len(table) for table in tables)
+    steps = np.mean([[row["steps"] for row in table[:length]] for table in tables], axis=0)
+    return steps, np.array([[row[column] for row in table[:length]] for table in tables])

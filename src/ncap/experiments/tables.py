@@ -1,0 +1,33 @@
+"""Small tables of results, as CSV."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ncap.policies.storage import write_whole
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write rows, numbers with four decimals at most."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text := io.StringIO(), columns, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _shown(value) for name, value in row.items()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.getvalue().encode())
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The rows of a table, as text."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, float | np.floating):
+        return f"{value:.4f}".rstrip("0").rstrip(".")
+    return value

@@ -1,0 +1,99 @@
+"""Figures of the paper from one command: complete, resumable, shared by processes."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from ncap import cli
+from ncap.errors import UserError
+from ncap.experiments import performance
+from ncap.experiments.library import SCALES, Library
+from ncap.experiments.reproduce import EXPERIMENTS, chosen
+from ncap.experiments.tables import read_table, write_table
+from ncap.learn.executors import LocalExecutor
+
+TINY = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), episodes=1)
+FIGURES = ("performance", "performance-profile", "footfalls", "parameters", "generalization", "weights-ncap")
+
+
+def library(folder):
+    return Library(folder, LocalExecutor(1), 1, lambda _: None)
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path):
+    command = [sys.executable, "-m", "ncap", "reproduce", "all", "--out", str(tmp_path), "--threads", "1"]
+    workers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [worker.communicate()[1] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], said
+    for name in FIGURES:
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+        assert (tmp_path / f"{name}.svg").exists()
+    rows = {(row["task"], row["policy"]): row for row in read_table(tmp_path / "performance.csv")}
+    assert len(rows) == 8
+    for task in ("flat-walk", "bumpy-walk"):  # the circuit walks before it is trained, the MLP stands
+        assert float(rows[task, "ncap"]["untrained"]) > float(rows[task, "mlp"]["untrained"]) + 0.05
+    counts = {row["policy"]: int(row["parameters"]) for row in read_table(tmp_path / "parameters.csv")}
+    assert counts == {"ncap": 92, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
+    trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
+    assert len(trained) == len(set(trained))  # no run was done twice
+
+
+def test_what_is_finished_is_not_done_again(tmp_path):
+    performance.run(library(tmp_path), TINY, tmp_path)
+    files = sorted(path for path in tmp_path.glob("runs/**/*.safetensors")) + sorted(tmp_path.glob("evaluations/*"))
+    before = {path: path.stat().st_mtime_ns for path in files}
+    assert len(before) >= 4
+    performance.run(library(tmp_path), TINY, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in files} == before
+
+
+def test_an_interrupted_reproduction_goes_on_to_the_same_numbers(tmp_path):
+    (training,) = TINY.trainings("flat-walk", "ncap")
+    whole = library(tmp_path / "whole")
+    whole.train([training])
+
+    class Stop(Exception):
+        pass
+
+    def stop(_):
+        raise Stop
+
+    broken = library(tmp_path / "broken")
+    broken.say = stop
+    with pytest.raises(Stop):
+        broken.train([training])
+    assert not broken.finished(training)
+    broken.say = lambda _: None
+    broken.train([training])
+    last = [(one.place(training) / "last.safetensors").read_bytes() for one in (whole, broken)]
+    assert last[0] == last[1]
+
+
+def test_a_folder_of_another_scale_is_refused(tmp_path):
+    (training,) = TINY.trainings("flat-walk", "ncap")
+    library(tmp_path).train([training])
+    with pytest.raises(UserError, match="other settings"):
+        library(tmp_path).train([replace(training, epochs=3)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), [(["nothing"], "performance"), (["gaits", "--scale", "huge"], "laptop")]
+)
+def test_unknown_words_list_the_valid_ones(arguments, told, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["reproduce", *arguments])
+    assert stopped.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_experiments_come_in_the_papers_order_and_all_means_all():
+    assert chosen(["weights", "gaits"]) == ["gaits", "weights"]
+    assert chosen(["all"]) == list(EXPERIMENTS)
+
+
+def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):
+    write_table(tmp_path / "t.csv", [{"a": 0.123456, "b": "x"}, {"a": 2.0, "c": 3}])
+    assert read_table(tmp_path / "t.csv") == [{"a": "0.1235", "b": "x", "c": ""}, {"a": "2", "b": "", "c": "3"}]
