@@ -6,7 +6,7 @@ from typing import Final
 
 from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
 from ncap.errors import unknown_name
-from ncap.experiments import footfalls, gaits, generalization, parameters, performance, units, weights
+from ncap.experiments import footfalls, gaits, generalization, parameters, performance, units, variable_speed, weights
 from ncap.experiments.library import SCALES, Library, Scale
 
 Experiment = Callable[[Library, Scale, Path], None]
@@ -32,6 +32,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "parameters": parameters.run,
     "generalization": generalization.run,
     "weights": weights.run,
+    "variable-speed": variable_speed.run,
 }
 
 
