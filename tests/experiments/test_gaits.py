@@ -19,20 +19,9 @@ BETWEEN = (0.3, 0.35, 0.75, 0.8)
 EVERY_COMMAND = tuple(c / 100 for c in range(0, 101, 5))
 
 
-#: What is asked for: share of initial states, distance of phases from the ideal, concentration R.
-AIM = (0.99, 0.08, 0.95)
-#: Where the default preset falls short of the aim, and how far (docs/rhythm.md). A better preset shortens these lists.
-SHORT_OF_AIM = {
-    0.0: (0.95, 0.08, 0.95),
-    0.10: (0.96, 0.09, 0.95),
-    0.15: (0.99, 0.10, 0.95),
-    0.20: (0.99, 0.09, 0.95),
-    0.25: (0.99, 0.12, 0.95),
-    0.65: (0.97, 0.08, 0.90),
-    0.70: (0.80, 0.08, 0.95),
-}
-SHORT_AT_HALF_STEP = {0.0: 0.90, 0.05: 0.90, 0.15: 0.94, 0.65: 0.94, 0.70: 0.80}
-SHORT_WITH_NOISE = {0.15: 0.90, 0.20: 0.85, 0.25: 0.70}
+#: What is asked for: share of initial states, distance of phases from the ideal, concentration R. Two states of 200 may
+#: fail; a third is allowed for, because another processor's last bit can tip a state that starts near a boundary.
+ENOUGH, TOLERANCE, REGULAR = 0.985, 0.08, 0.95
 
 
 def share(gaits, label):
@@ -43,23 +32,21 @@ def share(gaits, label):
 @pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
 def test_gait_of_every_command_from_nearly_all_of_200_states(command, wanted):
     gaits = measure_states(rhythm_spec(), command, states=200, seed=1, dt=CIRCUIT_DT)
-    enough, tolerance, regular = SHORT_OF_AIM.get(command, AIM)
     left_right, fore_hind = IDEAL[wanted]
     good = [
         gait.label == wanted
-        and gait.concentration >= regular
-        and circular_distance(np.array(gait.left_right_phase), left_right).max() <= tolerance
-        and circular_distance(np.array(gait.fore_hind_phase), fore_hind).max() <= tolerance
+        and gait.concentration >= REGULAR
+        and circular_distance(np.array(gait.left_right_phase), left_right).max() <= TOLERANCE
+        and circular_distance(np.array(gait.fore_hind_phase), fore_hind).max() <= TOLERANCE
         for gait in gaits
     ]
-    assert np.mean(good) >= enough, Counter(gait.label for gait in gaits)
+    assert np.mean(good) >= ENOUGH, Counter(gait.label for gait in gaits)
 
 
 @pytest.mark.parametrize("command", BETWEEN)
 def test_between_the_ranges_the_gait_is_regular(command):
     gaits = measure_states(rhythm_spec(), command, states=100, seed=1, dt=CIRCUIT_DT)
-    enough = 0.65 if command == 0.8 else 0.95  # at 0.8 trot and bound compete, and some states do not settle
-    assert np.mean([gait.concentration >= 0.8 for gait in gaits]) >= enough
+    assert np.mean([gait.concentration >= 0.8 for gait in gaits]) >= 0.95
 
 
 def test_frequency_rises_with_the_command_from_about_1_2_to_3_hz():
@@ -75,15 +62,15 @@ def test_frequency_rises_with_the_command_from_about_1_2_to_3_hz():
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
 def test_halving_the_circuit_step_changes_no_gait(command, wanted):
-    gaits = measure_states(rhythm_spec(), command, states=50, seed=3, dt=CIRCUIT_DT / 2)
-    assert share(gaits, wanted) >= SHORT_AT_HALF_STEP.get(command, 0.99)
+    gaits = measure_states(rhythm_spec(), command, states=100, seed=3, dt=CIRCUIT_DT / 2)
+    assert share(gaits, wanted) >= 0.98
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
 def test_white_noise_on_all_afferents_changes_no_gait_in_95_percent_of_states(command, wanted):
     gaits = measure_states(rhythm_spec(), command, states=100, seed=4, dt=CIRCUIT_DT, noise=0.1)
-    assert share(gaits, wanted) >= SHORT_WITH_NOISE.get(command, 0.95)
+    assert share(gaits, wanted) >= 0.95
 
 
 def test_a_slow_ramp_passes_walk_trot_bound_and_back():

@@ -68,7 +68,7 @@ class Search:
     states: int = 8
     """Random initial states per command, drawn anew each generation."""
     validate_every: int = 5
-    """Generations between two validations of the distribution's mean, the best of which is the result."""
+    """Generations between two validations of the distribution's mean. The start is validated too; the best is kept."""
     validation_states: int = 24
 
 
@@ -95,7 +95,7 @@ def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: floa
         float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - left_right_tolerance,
         float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - tolerance,
     )
-    return 2.0 * (gait.label != wanted) + float(np.clip(8 * error, 0, 1.5)) + irregular
+    return 2.0 * (gait.label != wanted) + float(np.clip(50 * error, 0, 1.5)) + irregular
 
 
 def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
@@ -103,8 +103,8 @@ def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> d
     quiet, noisy = np.repeat(COMMANDS, states), np.repeat(NOISY_COMMANDS, max(1, states // 2))
     commands = np.concatenate((quiet, noisy))
     gaits = run(spec, commands, rng, noise=np.where(np.arange(len(commands)) < len(quiet), 0.0, AFFERENT_NOISE))
-    losses = [gait_loss(g, wanted_gait(c), 0.07, 0.98) for g, c in zip(gaits, quiet, strict=False)]
-    noisy_losses = [gait_loss(g, wanted_gait(c), 0.08, 0.92) for g, c in zip(gaits[len(quiet) :], noisy, strict=True)]
+    losses = [gait_loss(g, wanted_gait(c), 0.078, 0.97) for g, c in zip(gaits, quiet, strict=False)]
+    noisy_losses = [gait_loss(g, wanted_gait(c), 0.10, 0.86) for g, c in zip(gaits[len(quiet) :], noisy, strict=True)]
     by_command = np.array(losses).reshape(len(COMMANDS), states).mean(1)
     frequency = np.array([g.frequency_hz for g in gaits[: len(quiet)]]).reshape(len(COMMANDS), states).mean(1)
     falls = np.clip(0.01 - np.diff(frequency), 0, None).sum()
@@ -120,7 +120,7 @@ def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> 
     """The same gaits at half the circuit step."""
     commands = np.repeat(FINE_COMMANDS, max(1, states // 2))
     gaits = run(spec, commands, rng, dt=CIRCUIT_DT / 2)
-    return float(np.mean([gait_loss(g, wanted_gait(c), 0.07, 0.98) for g, c in zip(gaits, commands, strict=True)]))
+    return float(np.mean([gait_loss(g, wanted_gait(c), 0.085, 0.95) for g, c in zip(gaits, commands, strict=True)]))
 
 
 def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
@@ -189,7 +189,7 @@ def preset_text(numbers: Numbers) -> str:
 
 
 def start_numbers() -> Numbers:
-    """Where the search starts: the outcome of an earlier, shorter one."""
+    """Where the search starts: the outcome of earlier, coarser ones (docs/rhythm.md)."""
     numbers: Numbers = json.loads(resources.files("ncap.circuits").joinpath("rhythm_start.json").read_text("utf-8"))
     return numbers
 
@@ -222,7 +222,7 @@ def search(
                 entropy = (settings.seed, generation)
                 jobs = [pool.submit(objective, coordinates.numbers(c), settings.states, entropy) for c in candidates]
                 record = {"generation": generation, "losses": [sum(job.result().values()) for job in jobs]}
-                if generation % settings.validate_every == settings.validate_every - 1:
+                if generation == 0 or generation % settings.validate_every == settings.validate_every - 1:
                     numbers = coordinates.numbers(optimiser.mean)
                     record["numbers"] = numbers
                     record["terms"] = objective(numbers, settings.validation_states, (settings.seed, 1 << 20))
@@ -233,7 +233,7 @@ def search(
                 best = sum(record["terms"].values()), record["numbers"], record["terms"]
             report(generation, record)
     if best is None:
-        raise UserError(f"a search of {settings.generations} generations is too short to be validated once")
+        raise UserError(f"a search needs at least one generation, not {settings.generations}")
     return best[1], best[2]
 
 
