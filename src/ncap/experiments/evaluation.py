@@ -115,12 +115,12 @@ def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:
     """The gait of every episode, from its foot forces after the first seconds."""
     settled = round(SETTLING / task.control_dt)
     return [
-        measure_gait(_standing(force[settled:lived]), task.control_dt)
+        measure_gait(standing(force[settled:lived]), task.control_dt)
         for force, lived in zip(episodes.signals["foot_force"], episodes.steps, strict=True)
     ]
 
 
-def _standing(force: Array) -> Array:
+def standing(force: Array) -> Array:
     """(T, leg) 1 where a foot stands, 0 where it swings, bounces ignored."""
     feet = [debounced(contact, BOUNCE) for contact in (force > STANCE_FORCE).T]
     return np.array(feet, float).reshape(4, len(force)).T

@@ -13,7 +13,9 @@ COLLISION_GROUP = 3
 class Camera:
     """Follows the trunk. One per model; close it when done."""
 
-    def __init__(self, model: mujoco.MjModel, trunk_id: int, width: int = 640, height: int = 480) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, trunk_id: int, width: int = 640, height: int = 480, distance: float = 1.4
+    ) -> None:
         self.model, self.trunk_id = model, trunk_id
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         try:
@@ -25,7 +27,7 @@ class Camera:
             ) from None
         self._data = mujoco.MjData(model)
         self._view = mujoco.MjvCamera()
-        self._view.distance, self._view.azimuth, self._view.elevation = 1.4, 130.0, -15.0
+        self._view.distance, self._view.azimuth, self._view.elevation = distance, 130.0, -15.0
         self._options = mujoco.MjvOption()
         self._options.geomgroup[COLLISION_GROUP] = 0
 

@@ -1,0 +1,1 @@
+"""Seeing it think: a live page, replays to keep, and videos."""
