@@ -89,8 +89,8 @@ def video(
 
     """
     from ncap.errors import UserError
-    from ncap.view.replay import find_recording
     from ncap.terminal import progress_bar
+    from ncap.view.replay import find_recording
     from ncap.view.video import length, write_video
 
     names = compare or ((policy,) if policy else ())

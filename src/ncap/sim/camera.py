@@ -1,5 +1,7 @@
 """Pictures of a robot in its world, without a display."""
 
+import warnings
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,9 @@ class Camera:
         self.model, self.trunk_id = model, trunk_id
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         try:
-            self._renderer = mujoco.Renderer(model, height, width)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # GLFW warns of what the error below says better
+                self._renderer = mujoco.Renderer(model, height, width)
         except Exception as error:  # every back end fails in its own way
             raise UserError(
                 "no back end to draw with: install libegl1 libgl1-mesa-dri libopengl0, or libosmesa6, "

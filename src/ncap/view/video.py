@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,6 +137,8 @@ def write_video(
     except ImportError:
         raise UserError("a video needs the extra `video`: pip install 'ncap[video]'") from None
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
+    pictures = frames(recordings, seconds)
+    first = next(pictures)  # before anything is written: drawing may be impossible here
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer = imageio_ffmpeg.write_frames(
@@ -149,7 +152,7 @@ def write_video(
         )
         writer.send(None)
         try:
-            for frame in frames(recordings, seconds):
+            for frame in chain((first,), pictures):
                 writer.send(np.ascontiguousarray(frame))
                 drawn()
         finally:
