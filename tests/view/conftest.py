@@ -2,7 +2,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,8 +25,8 @@ def browser():
 class Tab:
     """A page, and what it complained of or asked others for."""
 
-    def __init__(self, browser) -> None:
-        self.page = browser.new_page(viewport={"width": 1280, "height": 800})
+    def __init__(self, browser, width: int, height: int) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": height})
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
@@ -38,18 +38,21 @@ class Tab:
         return [url for url in self.requests if not url.startswith((*own, "blob:", "data:"))]
 
 
-@pytest.fixture
-def tab(browser) -> Iterator[Tab]:
-    tab = Tab(browser)
-    yield tab
-    tab.page.close()
+@pytest.fixture(scope="session")
+def open_tab(browser) -> Callable[..., Tab]:
+    def opened(url: str, width: int = 1030, height: int = 580) -> Tab:
+        tab = Tab(browser, width, height)
+        tab.page.goto(url)
+        return tab
+
+    return opened
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A live page, served by the command itself in a process of its own."""
     pytest.importorskip("viser", reason="the extra `view` is not installed")
-    program = "from ncap.cli import main; main(['watch', 'untrained', '--port', '8765'])"
+    program = "from ncap.cli import main; main(['watch', 'untrained', '--port', '8765', '--plain'])"
     server = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     try:
         line = server.stdout.readline()

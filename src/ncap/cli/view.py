@@ -16,6 +16,7 @@ def watch(
     seed: int = 0,
     host: str = "127.0.0.1",
     port: int = 8080,
+    plain: bool = False,
 ) -> None:
     """Watch a robot think, live in a browser: its body in 3-D, its circuit, its footfalls, and controls for all of it.
 
@@ -28,13 +29,15 @@ def watch(
         seed: Seed of the episode.
         host: Address to listen on. 0.0.0.0 lets every machine of the network in, and there is no password.
         port: Port to listen on; the next free one if it is taken.
+        plain: Without shadows, for computers whose browser has no graphics card.
 
     """
     from ncap.tasks import find_task
     from ncap.view.session import Session
     from ncap.view.web import Page, choices
 
-    page = Page(Session(find_task(task), policy, ghost=ghost, seed=seed), choices(policy, ghost), host=host, port=port)
+    session = Session(find_task(task), policy, ghost=ghost, seed=seed)
+    page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain)
     print(f"watch: {page.address}   (Ctrl-C ends it)", flush=True)
     try:
         page.run()

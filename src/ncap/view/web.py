@@ -48,7 +48,7 @@ _PAINT: Final = (
 class Page:
     """A page that shows a session and obeys its visitors."""
 
-    def __init__(self, session: Session, policies: Sequence[str], *, host: str, port: int) -> None:
+    def __init__(self, session: Session, policies: Sequence[str], *, host: str, port: int, plain: bool = False) -> None:
         try:
             import viser
         except ImportError:
@@ -74,21 +74,21 @@ class Page:
         gui.main_panel.set_width(340)
         self._nodes: list[Any] = []
         self._arrow_until = 0.0
-        self._set_stage()
+        self._set_stage(plain)
         self._rebuild_scene()
         self._draw_wiring()
         self._publish_poses()
         self._publish(0.0)
 
-    def _set_stage(self) -> None:
+    def _set_stage(self, plain: bool) -> None:
         scene, camera = self._server.scene, self._server.initial_camera
         low, high = (np.array(colour, float) for colour in SKY)
         share = np.clip(1.0 - np.linspace(0.0, 2.8, 256), 0.0, 1.0)[:, None, None]
         scene.set_background_image(np.broadcast_to(low + (high - low) * share, (256, 4, 3)).astype(np.uint8), "png")
-        scene.configure_fog(2.5, 7.0, color=SKY[0])
-        scene.configure_default_lights(cast_shadow=True)
-        scene.configure_environment_map("studio", environment_intensity=0.4)
-        scene.add_light_point("/lamp", color=(255, 236, 210), intensity=2.5, position=(1.2, -1.6, 2.2))
+        scene.configure_fog(2.5, 7.0, color=tuple(round(255 * (c / 255) ** 2.2) for c in SKY[0]))  # linear, to viser
+        scene.configure_environment_map(None)
+        scene.configure_default_lights(cast_shadow=not plain)
+        scene.add_light_hemisphere("/light", sky_color=(214, 228, 255), ground_color=(92, 100, 116), intensity=1.7)
         camera.position, camera.look_at, camera.up = (0.72, -1.12, 0.5), (0.0, 0.0, 0.19), (0.0, 0.0, 1.0)
 
     def _rebuild_scene(self) -> None:
