@@ -102,7 +102,7 @@ def test_only_this_machine_is_let_in(address):
 
 def test_dragging_the_command_changes_the_gait(live):
     live.page.get_by_role("checkbox").first.uncheck(force=True)  # no feedback: the rhythm is the circuit's alone
-    drag_command(live, 0.12)
+    drag_command(live, 0.2)
     wait_for_text(live, "#circuit-gait", "walk")
     drag_command(live, 0.55)
     wait_for_text(live, "#circuit-gait", "trot")
@@ -115,7 +115,7 @@ def test_dragging_the_command_changes_the_gait(live):
 def test_a_knock_out_silences_its_neurons_in_every_tab(live, open_tab, address):
     other = open_tab(address, 840, 300)  # hardly any 3-D: two software renderers are slow
     other.page.wait_for_selector(".wiring circle", timeout=PATIENCE)
-    drag_command(live, 0.12)
+    drag_command(live, 0.2)
     begin = time.monotonic()
     while light_of(live, "diag_V0v.FL") < 0.05:
         assert time.monotonic() - begin < 30, "V0v was never active"

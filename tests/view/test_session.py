@@ -68,7 +68,7 @@ def test_healing_a_knock_out_gives_the_intact_circuit_back_and_never_touches_oth
 def test_the_command_changes_the_gait_of_the_deafferented_circuit():
     live = session()
     live.change(feedback=False)
-    for command, gait in ((0.1, "walk"), (0.55, "trot"), (0.95, "bound")):
+    for command, gait in ((0.2, "walk"), (0.55, "trot"), (0.95, "bound")):
         live.change(command=command)
         play(live, 7.0)
         assert live.reading().circuit_gait.label == gait
