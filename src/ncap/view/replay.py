@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -92,10 +93,12 @@ def write_replay(recording: Recording, path: Path) -> None:
         raise UserError(f"{recording.title}: the recording has {len(recording.position)} steps, too few to replay")
     circuit = circuit_of(recording)
     wiring = Diagram(circuit).svg() if circuit else ""
-    page = resources.files("ncap.view").joinpath("replay.html").read_text("utf-8")
+    page, script = (
+        resources.files("ncap.view").joinpath(f"replay.{kind}").read_text("utf-8") for kind in ("html", "js")
+    )
     data = json.dumps(_content(recording), separators=(",", ":")).replace("</", "<\\/")
-    for mark, text in (("@TITLE@", escape(recording.title)), ("@WIRING@", wiring), ("@DATA@", data)):
-        page = page.replace(mark, text)
+    parts = {"@SCRIPT@": script, "@WIRING@": wiring, "@DATA@": data, "@TITLE@": escape(recording.title)}
+    page = re.sub("|".join(parts), lambda mark: parts[mark[0]], page)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -78,7 +78,7 @@ class Page:
         self._rebuild_scene()
         self._draw_wiring()
         self._publish_poses()
-        self._publish(0.0)
+        self._publish()
 
     def _set_stage(self, plain: bool) -> None:
         scene, camera = self._server.scene, self._server.initial_camera
@@ -117,8 +117,10 @@ class Page:
         session = self.session
         begin = due = time.perf_counter()
         lit = read = begin
+        dark = late = False  # whether the circuit, and the instruments, have yet to show the last step
         while (now := time.perf_counter()) - begin < seconds:
-            self._obey()
+            if self._obey():
+                dark = late = True
             period = session.control_dt / session.controls.pace
             if session.controls.paused or not self._server.get_clients():
                 due = now + period
@@ -127,22 +129,27 @@ class Page:
                 session.step()
                 due = max(due + period, now - BACKLOG)
                 self._publish_poses()
-            if now - lit > LIGHTS_EVERY:
-                lit = now
+                dark = late = True
+            if dark and now - lit > LIGHTS_EVERY:
+                lit, dark = now, False
                 self._light_up()
-            if now - read > INSTRUMENTS_EVERY:
-                read = now
-                self._publish(now)
+            if late and now - read > INSTRUMENTS_EVERY:
+                read, late = now, False
+                self._publish()
+            if self._arrow_until and now > self._arrow_until:
+                self._server.scene.remove_by_name("/push")
+                self._arrow_until = 0.0
             time.sleep(max(0.0, min(due - time.perf_counter(), 0.01)))
 
     def close(self) -> None:
         """Stop serving."""
         self._server.stop()
 
-    def _obey(self) -> None:
+    def _obey(self) -> bool:
+        """Do what visitors asked for; whether they did."""
         wishes, orders = self._panel.taken()
         if not wishes and not orders:
-            return
+            return False
         session, before = self.session, self.session.controls
         try:
             if wishes:
@@ -167,7 +174,7 @@ class Page:
         if len(wishes) != 1 or "policy" in wishes or any(getattr(after, k) != v for k, v in wishes.items()):
             self._panel.show(after)
         self._publish_poses()
-        self._publish(time.perf_counter())
+        return True
 
     def _show_push(self, direction: str, impulse: float) -> None:
         way = np.array([*PUSHES[direction], 0.0])
@@ -200,11 +207,8 @@ class Page:
         if self.session.brain.circuit is not None:
             self._light.content = brightness(self.session.brain.signals())
 
-    def _publish(self, now: float) -> None:
+    def _publish(self) -> None:
         session = self.session
-        if self._arrow_until and now > self._arrow_until:
-            self._server.scene.remove_by_name("/push")
-            self._arrow_until = 0.0
         self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls.target_speed)
         self._strip.content = instruments.footfalls(session.foot_force(), session.control_dt)
         circuit = session.brain.circuit
