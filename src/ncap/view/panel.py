@@ -15,7 +15,7 @@ SETTLING: Final = 0.3
 """s without further dragging after which new bumps are made, which is work."""
 #: Numbers about the world: control, words, step of the slider.
 WORLD: Final = (
-    ("target_speed", "Target speed (m/s)", 0.05),
+    ("target_speed", "Target (m/s)", 0.05),
     ("bumpiness", "Bumpiness", 0.05),
     ("friction", "Friction", 0.05),
     ("trunk_mass_scale", "Trunk mass (×)", 0.05),

@@ -143,7 +143,8 @@ class Page:
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.stop()
+        with redirect_stdout(StringIO()):
+            self._server.stop()
 
     def _obey(self) -> bool:
         """Do what visitors asked for; whether they did."""
