@@ -25,6 +25,7 @@ def drawing():
         pytest.skip("neither EGL nor OSMesa is here to draw with")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawing")
 def test_the_same_recording_gives_the_same_frames_in_which_something_moves(walk):
     first, second = ([*islice(frames([walk]), 0, 12, 11)] for _ in range(2))
@@ -37,6 +38,7 @@ def test_the_same_recording_gives_the_same_frames_in_which_something_moves(walk)
         assert inside.any(), "robot, circuit and strip all move"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawing")
 def test_two_policies_stand_side_by_side_and_the_file_has_every_frame(walk, tmp_path):
     standing = find_recording("zero", "flat-walk", 0)

@@ -53,3 +53,35 @@ def test_shipped_and_built_in_policies_are_offered_once_and_runs_are_found(tmp_p
     assert offered[0] == "untrained"
     assert {"ncap-flat-walk", "zero", "random", "runs/mine"} < set(offered)
     assert len(set(offered)) == len(offered)
+
+
+def test_wishes_are_obeyed_and_bad_ones_refused_without_harm(page):
+    page._panel._wish(policy="zero")
+    page.run(0.05)
+    assert page.session.brain.name == "zero"
+    assert "has no circuit" in page._wiring.content
+    assert page._panel._handles["command"].disabled
+    page._panel._wish(policy="cat")
+    page.run(0.05)
+    assert page.session.brain.name == "zero"
+    assert page._panel._handles["policy"].value == "zero"
+    page._panel._wish(policy="untrained", without="V0v", command=0.4)
+    page.run(0.05)
+    assert page.session.brain.command == 0.4
+    assert page._wiring.content.count('class="dead"') > 2
+    assert not page._panel._handles["command"].disabled
+
+
+def test_new_bumps_wait_until_the_slider_rests_and_then_are_drawn(page):
+    ground = page._ground
+    page._panel._wish(bumpiness=0.5)
+    page.run(0.1)
+    assert page.session.controls.bumpiness == 0.0
+    page.run(0.5)
+    assert page.session.controls.bumpiness == 0.5
+    assert page._ground is not ground
+    page._panel._order("push", ("left", 5.0))
+    page._panel._order("time", "step")
+    page.run(0.05)
+    assert page.session.controls.paused
+    assert page.session.time == pytest.approx(0.03)

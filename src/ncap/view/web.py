@@ -3,6 +3,7 @@
 One thread, that of `run`, owns the session. viser's threads only leave wishes in the panel.
 """
 
+import socket
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -55,10 +56,14 @@ class Page:
             raise UserError("the live page needs the extra `view`: pip install 'ncap[view]'") from None
         self.session = session
         try:
-            with redirect_stdout(StringIO()):  # viser greets at length
-                self._server: Any = viser.ViserServer(host=host, port=port, label="ncap", verbose=False)
-        except (OSError, OverflowError) as error:
-            raise UserError(f"cannot listen on {host}, port {port}: {error}") from None
+            with socket.socket() as probe:  # viser would try one port after another for ever
+                probe.bind((host, 0))
+        except OSError as error:
+            raise UserError(f"cannot listen on {host}: {error.strerror}") from None
+        if not 0 < port < 2**16:
+            raise UserError(f"port {port} is outside [1, 65535]")
+        with redirect_stdout(StringIO()):  # viser greets at length
+            self._server: Any = viser.ViserServer(host=host, port=port, label="ncap", verbose=False)
         self.address = f"http://{'localhost' if host == '0.0.0.0' else host}:{self._server.get_port()}"
         gui = self._server.gui
         gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False, brand_color=(255, 190, 70))
