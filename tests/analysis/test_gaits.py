@@ -112,3 +112,14 @@ def test_rotating_phases_rotates_their_mean_and_keeps_their_concentration(phases
     assert same == pytest.approx(concentration, abs=1e-9)
     if concentration > 1e-3:
         assert circular_distance(turned, mean + turn) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_legs_that_step_one_after_the_other_keep_no_phase():
+    # three steps of each left leg, and only then three of each right one: no right footfall in any left stride
+    stance = np.zeros((200, 4))
+    for step in range(3):
+        stance[10 + 20 * step : 20 + 20 * step, [0, 2]] = 1.0
+        stance[110 + 20 * step : 120 + 20 * step, [1, 3]] = 1.0
+    gait = measure_gait(stance, 0.03)
+    assert gait.label == "none"
+    assert gait.concentration == 0.0

@@ -62,7 +62,9 @@ def debounced(contact: NDArray[np.bool_], shortest: int) -> NDArray[np.bool_]:
 
 
 def circular_mean(phases: Array) -> tuple[float, float]:
-    """(mean phase in [0, 1), concentration R in [0, 1]) of phases (n,)."""
+    """(mean phase in [0, 1), concentration R in [0, 1]) of phases (n,); without any, R is 0."""
+    if not len(phases):
+        return 0.0, 0.0
     vector = np.exp(2j * np.pi * phases).mean()
     mean = float(np.angle(vector) / (2 * np.pi)) % 1.0
     return (0.0 if mean == 1.0 else mean), float(abs(vector))  # a tiny negative angle rounds to 1.0, which is 0

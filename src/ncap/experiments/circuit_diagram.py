@@ -55,7 +55,7 @@ def draw(spec: CircuitSpec, path: Path, title: str) -> None:
     """Draw the circuit into a file whose ending names the format (svg, png, pdf)."""
     fig, named = plots.figure(["wiring"], size=(11, 9.6), heights=(1,))
     axes = named["wiring"]
-    places = _layout(spec)
+    places = layout(spec)
     for synapse in spec.synapses:
         for source, target in spec.connections(synapse):
             _draw_connection(axes, places[source], places[target], synapse.weight, synapse.sign)
@@ -82,7 +82,7 @@ def draw(spec: CircuitSpec, path: Path, title: str) -> None:
     plots.save(fig, path)
 
 
-def _layout(spec: CircuitSpec) -> dict[tuple[str, str], tuple[float, float]]:
+def layout(spec: CircuitSpec) -> dict[tuple[str, str], tuple[float, float]]:
     """Where everything stands: {(name, leg or side): (x, y)}."""
     rows = {row.name: row.legs for row in spec.neurons} | {row.name: row.places for row in spec.inputs}
     others = [name for name in rows if name not in _PLACES]

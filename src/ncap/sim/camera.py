@@ -1,5 +1,7 @@
 """Pictures of a robot in its world, without a display."""
 
+import warnings
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +15,15 @@ COLLISION_GROUP = 3
 class Camera:
     """Follows the trunk. One per model; close it when done."""
 
-    def __init__(self, model: mujoco.MjModel, trunk_id: int, width: int = 640, height: int = 480) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, trunk_id: int, width: int = 640, height: int = 480, distance: float = 1.4
+    ) -> None:
         self.model, self.trunk_id = model, trunk_id
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         try:
-            self._renderer = mujoco.Renderer(model, height, width)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # GLFW warns of what the error below says better
+                self._renderer = mujoco.Renderer(model, height, width)
         except Exception as error:  # every back end fails in its own way
             raise UserError(
                 "no back end to draw with: install libegl1 libgl1-mesa-dri libopengl0, or libosmesa6, "
@@ -25,7 +31,7 @@ class Camera:
             ) from None
         self._data = mujoco.MjData(model)
         self._view = mujoco.MjvCamera()
-        self._view.distance, self._view.azimuth, self._view.elevation = 1.4, 130.0, -15.0
+        self._view.distance, self._view.azimuth, self._view.elevation = distance, 130.0, -15.0
         self._options = mujoco.MjvOption()
         self._options.geomgroup[COLLISION_GROUP] = 0
 

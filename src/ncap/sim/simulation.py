@@ -59,15 +59,23 @@ class Simulation:
 
     def place(self, ids: Indices, models: Sequence[mujoco.MjModel], qpos: Array, qvel: Array) -> None:
         """Put individuals, each on its model, into states (n, nq) and (n, nv), and compute what sensors say there."""
-        for i, model in zip(ids, models, strict=True):
-            self._models[i] = model
-        self._batch.set_models(self._models)
-        self._distinct = list({id(model): model for model in self._models}.values())
+        self.exchange(ids, models)
         self._show_sensors(True)
         self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)
         self._qpos[ids], self._qvel[ids] = qpos, qvel
         self._ctrl[ids] = qpos[:, self.world.position_columns]
         self._batch.forward(ids)
+
+    def exchange(self, ids: Indices, models: Sequence[mujoco.MjModel]) -> None:
+        """Give individuals other models, of the same robot, and leave their states as they are."""
+        for i, model in zip(ids, models, strict=True):
+            self._models[i] = model
+        self._batch.set_models(self._models)
+        self._distinct = list({id(model): model for model in self._models}.values())
+
+    def push(self, ids: Indices, velocity: Array) -> None:
+        """Add a velocity (3,) in the world, m/s, to the whole of these robots, as a blow would."""
+        self._qvel[ids, 0:3] += velocity
 
     def _show_sensors(self, shown: bool) -> None:
         for model in self._distinct:

@@ -1,0 +1,141 @@
+"""The live page's instruments as small pieces of HTML: gait and numbers, footfall strip, half-centre traces."""
+
+from html import escape
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.experiments.evaluation import STANCE_FORCE
+from ncap.legs import LEGS
+from ncap.view.session import Reading
+from ncap.view.style import EXTENSOR, FLEXOR, FULL_FORCE, GAIT_COLOURS, LEG_COLOURS, MUTED, TEXT
+
+Array = NDArray[np.float64]
+
+SHOWN: Final = 4.0
+"""s of the past in strips and traces."""
+_LEFT, _RIGHT = 26.0, 440.0
+_SHADES: Final = 6
+
+
+def gait_and_numbers(reading: Reading, target_speed: float) -> str:
+    """The gait in large letters, and what a physiologist would read off beside it."""
+    gait, circuit = reading.gait, reading.circuit_gait
+    label = "fallen" if reading.fallen else _spoken(gait.label, gait.frequency_hz)
+    below = "–" if circuit is None else _spoken(circuit.label, circuit.frequency_hz)
+    cost = "–" if reading.cost_of_transport is None else f"{reading.cost_of_transport:.2f}"
+    tiles = (
+        ("step frequency", f"{gait.frequency_hz:.1f}", "Hz"),
+        ("speed", f"{reading.speed:.2f}", f"of {target_speed:.2f} m/s"),
+        ("cost of transport", cost, ""),
+        ("reward", f"{reading.reward:.2f}", "of 1"),
+    )
+    colour = "#ff5f5f" if reading.fallen else GAIT_COLOURS[gait.label]
+    circuit_colour = GAIT_COLOURS["none" if circuit is None else circuit.label]
+    small = f"font-size:11px;color:{MUTED};white-space:nowrap"
+    shown = "".join(
+        f'<div style="background:#1b2431;border-radius:8px;padding:6px 10px"><div style="{small}">{name}</div>'
+        f'<div style="font-size:20px;font-weight:650;color:{TEXT};font-variant-numeric:tabular-nums">{value}'
+        f'<span style="{small};font-weight:400"> {unit}</span></div></div>'
+        for name, value, unit in tiles
+    )
+    return (
+        '<div style="padding:10px 14px 4px;font-family:system-ui,sans-serif">'
+        '<div style="display:flex;justify-content:space-between;align-items:flex-end">'
+        f'<div><div style="{small}">the feet</div>'
+        f'<div id="gait" style="font-size:34px;line-height:1.15;font-weight:750;color:{colour}">{escape(label)}</div>'
+        "</div>"
+        f'<div style="text-align:right"><div style="{small}">the circuit</div><div id="circuit-gait" '
+        f'style="font-size:22px;line-height:1.4;font-weight:650;color:{circuit_colour}">{escape(below)}</div></div></div>'
+        f'<div style="display:grid;grid-template-columns:1fr 1fr;gap:6px;margin-top:8px">{shown}</div>'
+        f'<div style="{small};margin-top:6px">{reading.time:.1f} s since the start'
+        f"{_counted(reading.falls)}</div></div>"
+    )
+
+
+def _spoken(label: str, frequency_hz: float) -> str:
+    if label != "none":
+        return label
+    return "irregular" if frequency_hz > 0 else "no steps"
+
+
+def _counted(falls: int) -> str:
+    return "" if not falls else " · 1 fall" if falls == 1 else f" · {falls} falls"
+
+
+def footfalls(force: Array, dt: float) -> str:
+    """The strip: a bar where a foot stands, the brighter the harder it presses. force: (T, leg) N, newest last."""
+    row = 21.0
+    parts = []
+    for leg, (name, colour) in enumerate(zip(LEGS, LEG_COLOURS, strict=True)):
+        top = leg * row
+        parts.append(_leg_name(name, colour, top + row / 2))
+        parts.append(
+            f'<rect x="{_LEFT}" y="{top + 2:.1f}" width="{_RIGHT - _LEFT}" height="{row - 4}" fill="#1b2431"/>'
+        )
+        pressed = force[-round(SHOWN / dt) :, leg]
+        shade = np.where(pressed > STANCE_FORCE, np.ceil(_SHADES * np.clip(pressed / FULL_FORCE, 0.1, 1.0)), 0)
+        edges = [0, *(np.flatnonzero(np.diff(shade)) + 1).tolist(), len(shade)]
+        x = _places(len(shade), dt)
+        parts += [
+            f'<rect x="{x[first]:.1f}" y="{top + 2:.1f}" width="{x[end] - x[first] + 0.4:.1f}" height="{row - 4}" '
+            f'fill="{colour}" fill-opacity="{0.25 + 0.75 * shade[first] / _SHADES:.2f}"/>'
+            for first, end in pairwise(edges)
+            if end > first and shade[first]
+        ]
+    return _svg("footfalls", parts, 4 * row, "Footfalls", "bright where a foot presses hard")
+
+
+def half_centres(flexors: Array, extensors: Array, dt: float) -> str:
+    """Traces of the two half-centres of each leg, (T, leg) in [0, 1], newest last."""
+    row = 36.0
+    parts = []
+    for leg, (name, colour) in enumerate(zip(LEGS, LEG_COLOURS, strict=True)):
+        floor = (leg + 1) * row - 4
+        parts.append(_leg_name(name, colour, floor - row / 2 + 2))
+        parts.append(f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{floor}" y2="{floor}" stroke="#2a3646"/>')
+        for values, line in ((flexors, FLEXOR), (extensors, EXTENSOR)):
+            past = values[-round(SHOWN / dt) :, leg]
+            x = _places(len(past), dt)
+            points = " ".join(f"{a:.0f},{floor - (row - 8) * v:.1f}" for a, v in zip(x[1:], past, strict=True))
+            parts.append(f'<polyline points="{points}" fill="none" stroke="{line}" stroke-width="1.6"/>')
+    key = f'<tspan fill="{FLEXOR}">flexor</tspan> and <tspan fill="{EXTENSOR}">extensor</tspan> of each leg'
+    return _svg("half-centres", parts, 4 * row, "Half-centres", key)
+
+
+def nothing_to_show(policy: str) -> str:
+    """Instead of a circuit."""
+    return (
+        f'<div style="padding:40px 24px;color:{MUTED};text-align:center">The policy <b>{escape(policy)}</b> has no '
+        "circuit to look into.<br>Choose another one, such as <b>untrained</b>.</div>"
+    )
+
+
+def _places(samples: int, dt: float) -> Array:
+    """(T + 1,) x of the samples' edges, the newest at the right end."""
+    return np.asarray(_RIGHT - (samples - np.arange(samples + 1)) * dt / SHOWN * (_RIGHT - _LEFT), float)
+
+
+def _leg_name(name: str, colour: str, y: float) -> str:
+    place = f'x="2" y="{y:.1f}" dominant-baseline="central"'
+    return f'<text {place} fill="{colour}" font-size="12" font-weight="700">{name}</text>'
+
+
+def _svg(name: str, parts: list[str], height: float, title: str, key: str) -> str:
+    ticks = []
+    for second in range(round(SHOWN) + 1):
+        x = _RIGHT - second / SHOWN * (_RIGHT - _LEFT)
+        word = "now" if second == 0 else f"−{second} s"
+        anchor = "end" if second == 0 else "middle" if x > _LEFT + 10 else "start"
+        ticks.append(
+            f'<text x="{x:.0f}" y="{height + 33}" fill="{MUTED}" font-size="10" text-anchor="{anchor}">{word}</text>'
+        )
+    return (
+        f'<svg id="{name}" viewBox="0 0 446 {height + 38}" style="width:100%;display:block;padding:2px 12px;'
+        'font-family:system-ui,sans-serif">'
+        f'<text x="2" y="13" fill="{TEXT}" font-size="12.5" font-weight="650">{title}'
+        f'<tspan fill="{MUTED}" font-weight="400" font-size="11" dx="8">{key}</tspan></text>'
+        f'<g transform="translate(0,21)">{"".join(parts)}</g>{"".join(ticks)}</svg>'
+    )

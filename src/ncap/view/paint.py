@@ -1,0 +1,172 @@
+"""Footfalls and circuit as pixels, for videos. Drawn at twice the size and reduced, so that edges are smooth."""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import matplotlib
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from ncap.experiments.evaluation import STANCE_FORCE
+from ncap.legs import LEGS
+from ncap.recording import Recording
+from ncap.view.diagram import BOX, RADIUS, WINDOW, Diagram
+from ncap.view.style import (
+    BACKGROUND,
+    EXCITATORY,
+    EXTENSOR,
+    FLEXOR,
+    FULL_FORCE,
+    INHIBITORY,
+    LEG_COLOURS,
+    LIT,
+    MUTED,
+    TEXT,
+    rgb,
+)
+
+Array = NDArray[np.float64]
+Picture = Image.Image
+
+SHOWN: Final = 3.0
+"""s of the past in the strip."""
+_FINE: Final = 2
+_MARGIN: Final = 34
+"""Pixels at the left of the strip, for the legs' names."""
+
+
+@cache
+def font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
+    """The font that comes with matplotlib, so that every machine writes alike."""
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name, size)
+
+
+def mixed(colour: str, ground: str, share: float) -> tuple[int, int, int]:
+    """A colour laid over another with an opacity in [0, 1]."""
+    red, green, blue = (round(g + (c - g) * share) for c, g in zip(rgb(colour), rgb(ground), strict=True))
+    return red, green, blue
+
+
+class StripPainter:
+    """The footfall strip and the half-centres' traces, which scroll: the whole episode is drawn once, and cut."""
+
+    def __init__(self, recording: Recording, width: int, height: int) -> None:
+        self.width, self.height, self._dt = width, height, recording.control_dt
+        self._per_second = (width - _MARGIN - 8) / SHOWN
+        steps = len(recording.foot_force)
+        length = round((steps * self._dt + SHOWN) * self._per_second) + 1
+        self._long = Image.new("RGB", (length * _FINE, height * _FINE), BACKGROUND)
+        self._draw = ImageDraw.Draw(self._long)
+        self._row = height / (2.7 if recording.neuron_names else 1.2) / 4
+        self._trace_row = (height - 4 * self._row - 22) / 4
+        self._names = Image.new("RGB", (_MARGIN, height), BACKGROUND)
+        for leg in range(len(LEGS)):
+            self._paint_feet(leg, recording.foot_force[:, leg])
+            if recording.neuron_names:
+                self._paint_traces(leg, recording)
+        self._long = self._long.reduce(_FINE)
+
+    def _x(self, step: float) -> float:
+        """Place of a step's beginning in the long picture, which starts SHOWN seconds early."""
+        return (SHOWN + step * self._dt) * self._per_second * _FINE
+
+    def _paint_feet(self, leg: int, force: Array) -> None:
+        top, bottom = leg * self._row * _FINE, ((leg + 1) * self._row - 4) * _FINE
+        self._draw.rectangle((0, top, self._long.width, bottom), fill="#1b2431")
+        for step in np.flatnonzero(force > STANCE_FORCE).tolist():
+            shade = mixed(LEG_COLOURS[leg], "#1b2431", 0.25 + 0.75 * min(1.0, force[step] / FULL_FORCE))
+            self._draw.rectangle((self._x(step), top, self._x(step + 1), bottom), fill=shade)
+        self._write_name(leg, (leg + 0.5) * self._row - 2)
+
+    def _paint_traces(self, leg: int, recording: Recording) -> None:
+        floor = 4 * self._row + 10 + (leg + 1) * self._trace_row - 4
+        self._draw.line((0, floor * _FINE, self._long.width, floor * _FINE), fill="#2a3646", width=_FINE)
+        for name, colour in (("flexor", FLEXOR), ("extensor", EXTENSOR)):
+            column = f"{name}.{LEGS[leg]}"
+            if column in recording.neuron_names:
+                values = recording.neurons[:, recording.neuron_names.index(column)]
+                heights = (floor - (self._trace_row - 8) * values) * _FINE
+                points = [(self._x(step + 1), y) for step, y in enumerate(heights)]
+                self._draw.line(points, fill=colour, width=3, joint="curve")
+        self._write_name(leg, floor - self._trace_row / 2 + 2)
+
+    def _write_name(self, leg: int, y: float) -> None:
+        pen = ImageDraw.Draw(self._names)
+        pen.text((2, y), LEGS[leg], fill=LEG_COLOURS[leg], font=font(12, bold=True), anchor="lm")
+
+    def picture(self, step: int) -> Picture:
+        """(width, height) after so many steps, the present at the right edge."""
+        result = Image.new("RGB", (self.width, self.height), BACKGROUND)
+        right = round((SHOWN + (step + 1) * self._dt) * self._per_second)
+        window = round(SHOWN * self._per_second)
+        result.paste(self._long.crop((right - window, 0, right, self.height)), (_MARGIN, 0))
+        result.paste(self._names, (0, 0))
+        pen = ImageDraw.Draw(result)
+        for second in range(round(SHOWN) + 1):
+            x = _MARGIN + window - second * self._per_second
+            word, anchor = (f"−{second} s", "ms") if second else ("now", "rs")
+            pen.text((max(x, _MARGIN + 12), self.height - 1), word, fill=MUTED, font=font(10), anchor=anchor)
+        return result
+
+
+class WiringPainter:
+    """The circuit with the brightness of its neurons."""
+
+    def __init__(self, diagram: Diagram, width: int) -> None:
+        self.diagram = diagram
+        self._scale = width * _FINE / WINDOW[2]
+        self.size = (width, round(width * WINDOW[3] / WINDOW[2]))
+        share = np.linspace(0.0, 1.0, 14)[:, None]
+        self._lines = []
+        for wire in diagram.wires:
+            start, control, end = (np.array(point) for point in wire.curve)
+            curve = (1 - share) ** 2 * start + 2 * share * (1 - share) * control + share**2 * end
+            self._lines.append((wire, self._pixels(curve), self._pixels(np.array(wire.head))))
+
+    def _pixels(self, points: Array) -> list[tuple[float, float]]:
+        return [((x - WINDOW[0]) * self._scale, (y - WINDOW[1]) * self._scale) for x, y in points]
+
+    def picture(self, activity: Array) -> Picture:
+        """With these activities (N,) of its neurons."""
+        large = Image.new("RGB", (self.size[0] * _FINE, self.size[1] * _FINE), BACKGROUND)
+        pen = ImageDraw.Draw(large)
+        signals = np.zeros(len(self.diagram.names))
+        signals[: len(activity)] = np.clip(activity, 0.0, 1.0)
+        for wire, line, head in sorted(self._lines, key=lambda row: signals[row[0].source]):
+            colour = EXCITATORY if wire.excites else INHIBITORY
+            shade = mixed(colour, BACKGROUND, 0.16 + 0.84 * signals[wire.source])
+            pen.line(line, fill=shade, width=max(2, round(wire.width * self._scale)), joint="curve")
+            if wire.excites:
+                pen.polygon(head, fill=shade)
+            else:
+                pen.line(head, fill=shade, width=max(3, round(0.11 * self._scale)))
+        for number, level in enumerate(signals):
+            self._paint_node(pen, number, float(level))
+        for leg, colour in zip(LEGS, LEG_COLOURS, strict=True):
+            x, y = 7.6 if leg.endswith("R") else -7.6, -2.75 if leg.startswith("F") else 6.45
+            self._write(pen, (x, y), leg, 0.95, colour, bold=True)
+        return large.reduce(_FINE)
+
+    def _paint_node(self, pen: ImageDraw.ImageDraw, number: int, level: float) -> None:
+        node = self.diagram.nodes[number]
+        x, y = node.centre
+        if node.kind == "input":
+            corners = self._pixels(np.array([(x - BOX[0], y - BOX[1]), (x + BOX[0], y + BOX[1])]))
+            pen.rounded_rectangle(corners, 0.2 * self._scale, fill="#151d28", outline="#3a475a", width=_FINE)
+            self._write(pen, node.centre, node.label, 0.5, MUTED)
+            return
+        (cx, cy), radius = self._pixels(np.array([node.centre]))[0], RADIUS * self._scale
+        pen.circle((cx, cy), radius, fill=mixed(LIT, "#18212e", 0.9 * level), outline="#8696ad", width=_FINE + 1)
+        if node.kind == "oscillator":
+            pen.circle((cx, cy), radius - 0.13 * self._scale, outline="#8696ad", width=_FINE)
+        ink = TEXT if level < 0.5 else "#10161f"
+        self._write(pen, node.centre, node.label, 0.78 if len(node.label) == 1 else 0.5, ink, bold=True)
+
+    def _write(
+        self, pen: ImageDraw.ImageDraw, at: tuple[float, float], word: str, size: float, colour: str, bold: bool = False
+    ) -> None:
+        place = self._pixels(np.array([at]))[0]
+        pen.text(place, word, fill=colour, font=font(max(6, round(size * self._scale)), bold), anchor="mm")

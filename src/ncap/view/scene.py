@@ -1,0 +1,117 @@
+"""Robot and ground as nodes of a viser scene. The robot stays in the middle and the ground moves under it.
+
+So the camera follows by itself, and every tab may turn its own view freely.
+"""
+
+from typing import Any, Final
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.experiments.evaluation import STANCE_FORCE
+from ncap.legs import LEGS
+from ncap.sim.terrain import Flat, Terrain
+from ncap.view.shapes import FLAT_RADIUS, TILE, disc, ground_meshes, robot_meshes
+from ncap.view.style import FULL_FORCE, LEG_COLOURS, rgb
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+GHOST_COLOUR: Final = (120, 190, 255)
+GHOST_OPACITY: Final = 0.28
+HALF_WIDTH: Final = 4.0
+"""m of bumps that are drawn to either side."""
+
+
+class RobotNodes:
+    """A robot in the scene: a frame per body, moved as the body moves."""
+
+    def __init__(self, scene: Any, name: str, model: mujoco.MjModel, *, ghost: bool = False) -> None:
+        self.model, self._data = model, mujoco.MjData(model)
+        self._root = scene.add_frame(name, show_axes=False)
+        self._frames: dict[int, Any] = {}
+        look = {"color": GHOST_COLOUR, "opacity": GHOST_OPACITY, "cast_shadow": False} if ghost else {}
+        for number, mesh in enumerate(robot_meshes(model)):
+            body = f"{name}/{mesh.body}"
+            if mesh.body not in self._frames:
+                self._frames[mesh.body] = scene.add_frame(body, show_axes=False)
+            scene.add_mesh_simple(f"{body}/{number}", mesh.vertices, mesh.faces, **{"color": mesh.colour, **look})
+
+    def show(self, visible: bool) -> None:
+        """Show or hide it."""
+        if self._root.visible != visible:
+            self._root.visible = visible
+
+    def move(self, qpos: Array, origin: Array) -> None:
+        """Put every body where the state qpos (nq,) has it, seen from an origin (3,) in the world."""
+        self._data.qpos[:] = qpos
+        mujoco.mj_kinematics(self.model, self._data)
+        for body, frame in self._frames.items():
+            frame.position = self._data.xpos[body] - origin
+            frame.wxyz = self._data.xquat[body]
+
+    def geom_positions(self, geoms: Indices) -> Array:
+        """(n, 3) in the world, as of the last `move`."""
+        positions: Array = self._data.geom_xpos[geoms]
+        return positions
+
+    def remove(self) -> None:
+        """Take it out of the scene."""
+        self._root.remove()
+
+
+class FootLights:
+    """A disc of the leg's colour under every foot that stands, the larger the harder it presses."""
+
+    def __init__(self, scene: Any, feet: Indices) -> None:
+        self._feet = feet
+        vertices, faces = disc()
+        self._discs = [
+            scene.add_mesh_simple(f"/feet/{leg}", vertices, faces, color=rgb(colour), opacity=0.75, cast_shadow=False)
+            for leg, colour in zip(LEGS, LEG_COLOURS, strict=True)
+        ]
+
+    def move(self, robot: RobotNodes, force: Array, origin: Array) -> None:
+        """Follow a robot whose feet press with these forces (leg,), N."""
+        places = robot.geom_positions(self._feet) - origin
+        for node, place, size, pressed in zip(
+            self._discs, places, robot.model.geom_size[self._feet, 0], force, strict=True
+        ):
+            node.visible = bool(pressed > STANCE_FORCE)
+            if node.visible:
+                node.position = place - [0.0, 0.0, size - 0.006]
+                node.scale = round(0.03 + 0.06 * min(1.0, float(pressed) / FULL_FORCE), 3)
+
+    def remove(self) -> None:
+        """Take them out of the scene."""
+        for node in self._discs:
+            node.remove()
+
+
+class GroundNodes:
+    """The ground under the robot. A plane has no landmarks but its tiles, so it only moves by parts of two tiles."""
+
+    def __init__(self, scene: Any, model: mujoco.MjModel, terrain: Terrain) -> None:
+        self._endless = isinstance(terrain, Flat)
+        self._root = scene.add_frame("/ground", show_axes=False)
+        x, y = ((-FLAT_RADIUS, FLAT_RADIUS),) * 2
+        if not isinstance(terrain, Flat):
+            x, y = (-terrain.behind, terrain.ahead), (-HALF_WIDTH, HALF_WIDTH)
+        for number, mesh in enumerate(ground_meshes(model, terrain, x, y)):
+            scene.add_mesh_simple(
+                f"/ground/{number}",
+                mesh.vertices,
+                mesh.faces,
+                color=mesh.colour,
+                cast_shadow=False,
+                receive_shadow=True,
+            )
+
+    def move(self, origin: Array) -> None:
+        """Put it where it belongs, seen from an origin (3,) in the world."""
+        self._root.position = -(np.fmod(origin, 2 * TILE) if self._endless else origin)
+
+    def remove(self) -> None:
+        """Take it out of the scene."""
+        self._root.remove()

@@ -1,0 +1,164 @@
+"""Recorded episodes as a video: robot, footfalls and circuit side by side. The same recordings give the same frames."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.errors import UserError
+from ncap.recording import Recording
+from ncap.sim.camera import Camera
+from ncap.tasks import build, drawn_variation, find_task
+from ncap.view.diagram import Diagram
+from ncap.view.replay import circuit_of, gaits_over_time, states
+from ncap.view.style import BACKGROUND, GAIT_COLOURS, MUTED, TEXT
+
+Frame = NDArray[np.uint8]
+
+WIDTH, HEIGHT = 1280, 720
+HEADER: Final = 48
+SKY: Final = (44, 60, 82)
+_ENCODING: Final = (
+    "-crf", "20", "-preset", "medium", "-threads", "1", "-movflags", "+faststart",
+    "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
+)  # fmt: skip
+
+
+class Scene:
+    """One recording in a column of the picture."""
+
+    def __init__(self, recording: Recording, left: int, width: int) -> None:
+        from ncap.view.paint import StripPainter, WiringPainter
+
+        self.recording, self.left, self.width = recording, left, width
+        self.steps = len(recording.position)
+        self._states, self._gaits = states(recording), gaits_over_time(recording)
+        circuit = circuit_of(recording)
+        alone = width == WIDTH
+        below = HEIGHT - HEADER - (420 if alone else 330)
+        robot_size = ((800 if circuit else WIDTH) if alone else width, HEIGHT - HEADER - below)
+        wiring_width = (WIDTH - 800 - 12 if alone else 300) if circuit else 0
+        self._wiring = WiringPainter(Diagram(circuit), wiring_width) if circuit else None
+        self._wiring_at = (800 + 6, HEADER) if alone else (left + 6, HEADER + robot_size[1] + 30)
+        beside = 0 if alone or not circuit else wiring_width + 12
+        self._strip = StripPainter(recording, width - 24 - beside, below - 28)
+        self._strip_at = (left + 12 + beside, HEADER + robot_size[1] + 18)
+        self._camera = _camera(recording, robot_size)
+
+    def paint(self, picture: Any, pen: Any, step: int) -> None:
+        """Put the state after a step into the picture; after the end, the last."""
+        from PIL import Image
+
+        from ncap.view.paint import font
+
+        recording, step = self.recording, min(step, self.steps - 1)
+        picture.paste(Image.fromarray(self._camera.picture(self._states[step])), (self.left, HEADER))
+        picture.paste(self._strip.picture(step), self._strip_at)
+        if self._wiring:
+            picture.paste(self._wiring.picture(recording.neurons[step]), self._wiring_at)
+        time = step * recording.control_dt
+        _, label, hertz = next(row for row in reversed(self._gaits) if row[0] <= time + 1e-9)
+        words = label if label != "none" else "irregular" if hertz > 0 else "no steps"
+        speed = float(recording.velocity[max(0, step - 33) : step + 1, 0].mean())
+        pen.text((self.left + 14, HEADER / 2), recording.title, fill=TEXT, font=font(16, bold=True), anchor="lm")
+        right = self.left + self.width - 14
+        pen.text((right, HEADER / 2), words, fill=GAIT_COLOURS[label], font=font(24, bold=True), anchor="rm")
+        pen.text((right - 158, HEADER / 2), f"{hertz:.1f} Hz   {speed:.2f} m/s", fill=MUTED, font=font(14), anchor="rm")
+
+    def close(self) -> None:
+        """Give the drawing context back."""
+        self._camera.close()
+
+
+def _camera(recording: Recording, size: tuple[int, int]) -> Camera:
+    """A camera for the recording's ground, in the colours of the page."""
+    task = find_task(recording.task)
+    world = build(task)
+    model = world.variant(drawn_variation(task, recording.seed))
+    model.mat_rgba[model.material("tiles").id, :3] = (0.52, 0.62, 0.76)
+    sky = model.texture("sky")
+    pixels = int(sky.width[0]) * int(sky.height[0])
+    start = int(sky.adr[0])
+    model.tex_data[start : start + 3 * pixels] = np.tile(np.array(SKY, np.uint8), pixels)
+    model.vis.rgba.haze = (*(channel / 255 for channel in SKY), 1.0)
+    model.vis.headlight.diffuse, model.vis.headlight.ambient = (0.55,) * 3, (0.4,) * 3
+    model.vis.quality.offsamples = 4
+    return Camera(model, world.trunk_id, *size, distance=1.25)
+
+
+def length(recordings: Sequence[Recording], seconds: float | None = None) -> int:
+    """How many frames there will be."""
+    longest = max(len(recording.position) for recording in recordings)
+    limit = longest if seconds is None else min(longest, round(seconds / recordings[0].control_dt))
+    if limit < 1:
+        raise UserError(f"{seconds:g} s are less than one step of the robot")
+    return limit
+
+
+def frames(recordings: Sequence[Recording], seconds: float | None = None) -> Iterator[Frame]:
+    """Pictures (HEIGHT, WIDTH, 3), one per control step, until the longest recording ends."""
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise UserError("a video needs the extra `video`: pip install 'ncap[video]'") from None
+    width = WIDTH // len(recordings)
+    scenes = [Scene(recording, i * width, width) for i, recording in enumerate(recordings)]
+    try:
+        for step in range(length(recordings, seconds)):
+            picture = Image.new("RGB", (WIDTH, HEIGHT), BACKGROUND)
+            pen = ImageDraw.Draw(picture)
+            for scene in scenes:
+                scene.paint(picture, pen, step)
+            if len(scenes) > 1:
+                pen.line((width, 0, width, HEIGHT), fill="#2d3a4c", width=2)
+            yield np.asarray(picture)
+    finally:
+        for scene in scenes:
+            scene.close()
+
+
+def write_video(
+    recordings: Sequence[Recording],
+    path: Path,
+    seconds: float | None = None,
+    drawn: Callable[[], None] = lambda: None,
+) -> None:
+    """Write the video; it is complete or not there at all. `drawn` is called after every frame."""
+    if path.suffix != ".mp4":
+        raise UserError(f"a video's name ends in .mp4, unlike {path.name!r}")
+    if len({recording.control_dt for recording in recordings}) > 1:
+        raise UserError("recordings with different control steps cannot be shown side by side")
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise UserError("a video needs the extra `video`: pip install 'ncap[video]'") from None
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
+    pictures = frames(recordings, seconds)
+    first = next(pictures)  # before anything is written: drawing may be impossible here
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer = imageio_ffmpeg.write_frames(
+            str(temporary),
+            (WIDTH, HEIGHT),
+            fps=1.0 / recordings[0].control_dt,
+            codec="libx264",
+            quality=None,
+            output_params=list(_ENCODING),
+            ffmpeg_log_level="error",
+        )
+        writer.send(None)
+        try:
+            for frame in chain((first,), pictures):
+                writer.send(np.ascontiguousarray(frame))
+                drawn()
+        finally:
+            writer.close()
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,65 @@
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium with software WebGL."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium: on Debian, apt install chromium")
+    with playwright.sync_playwright() as tool:
+        browser = tool.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """A page, and what it complained of or asked others for."""
+
+    def __init__(self, browser, width: int, height: int) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": height})
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def outside(self, *own: str) -> list[str]:
+        """Requests to anybody else."""
+        return [url for url in self.requests if not url.startswith((*own, "blob:", "data:"))]
+
+
+@pytest.fixture(scope="session")
+def open_tab(browser) -> Callable[..., Tab]:
+    def opened(url: str, width: int = 1030, height: int = 580) -> Tab:
+        tab = Tab(browser, width, height)
+        tab.page.goto(url)
+        return tab
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A live page, served by the command itself in a process of its own."""
+    pytest.importorskip("viser", reason="the extra `view` is not installed")
+    program = "from ncap.cli import main; main(['watch', 'untrained', '--port', '8765', '--plain'])"
+    server = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        line = server.stdout.readline()
+        assert line.startswith("watch: http://127.0.0.1:"), line
+        threading.Thread(target=server.stdout.read, daemon=True).start()
+        yield line.split()[1]
+    finally:
+        server.terminate()
+        server.wait(10)
+        server.stdout.close()

@@ -1,0 +1,146 @@
+"""The pages in a real browser. One live page serves all tests here, in order, and one tab stays open throughout."""
+
+import io
+import socket
+import time
+import urllib.parse
+
+import numpy as np
+import pytest
+
+from ncap.circuits.circuit import Circuit
+from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
+from ncap.view.replay import find_recording, write_replay
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 30_000
+"""ms. Software rendering beside a busy machine is slow, and a gait takes seconds to be seen."""
+
+
+def pixels(tab, selector: str) -> np.ndarray:
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    return np.asarray(image.open(io.BytesIO(tab.page.locator(selector).first.screenshot())).convert("L"), float)
+
+
+def moved_around_the_middle(before: np.ndarray, after: np.ndarray) -> float:
+    """Share of pixels that changed, in the middle third of the picture, where the robot is."""
+    height, width = before.shape
+    middle = slice(height // 3, 2 * height // 3), slice(width // 3, 2 * width // 3)
+    return float((np.abs(before[middle] - after[middle]) > 12).mean())
+
+
+@pytest.fixture(scope="module")
+def live(open_tab, address):
+    tab = open_tab(address)
+    tab.page.wait_for_selector("#gait", timeout=PATIENCE)
+    tab.page.wait_for_selector(".wiring circle", timeout=PATIENCE)
+    return tab
+
+
+def wait_for_text(tab, selector: str, word: str) -> None:
+    tab.page.wait_for_function(
+        "([selector, word]) => document.querySelector(selector)?.textContent.includes(word)",
+        arg=[selector, word],
+        timeout=PATIENCE,
+    )
+
+
+def drag_command(tab, share: float) -> None:
+    """Drag the first slider, the brainstem command, to a share of its length."""
+    handle = tab.page.get_by_role("slider").first
+    track = handle.locator("xpath=ancestor::*[contains(@class,'Slider-trackContainer')]").first
+    at, box = handle.bounding_box(), track.bounding_box()
+    tab.page.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+    tab.page.mouse.down()
+    for part in (0.3, 0.7, 1.0):
+        now = at["x"] + part * (box["x"] + share * box["width"] - at["x"])
+        tab.page.mouse.move(now, box["y"] + box["height"] / 2)
+    tab.page.mouse.up()
+
+
+def light_of(tab, neuron: str) -> float:
+    number = Circuit(rhythm_spec(), dt=CIRCUIT_DT).neurons.index(neuron)
+    script = f"getComputedStyle(document.querySelector('.wiring')).getPropertyValue('--s{number}')"
+    return float(tab.page.evaluate(script) or 0)
+
+
+def test_a_replay_opens_from_disk_and_plays_by_itself(open_tab, tmp_path):
+    path = tmp_path / "walk.html"
+    write_replay(find_recording("untrained", "flat-walk", 0), path)
+    tab = open_tab(path.as_uri(), 1000, 700)
+    tab.page.wait_for_function("parseFloat(document.querySelector('#clock').textContent) > 0.3", timeout=PATIENCE)
+    before = pixels(tab, "#scene")
+    tab.page.wait_for_timeout(700)
+    assert moved_around_the_middle(before, pixels(tab, "#scene")) > 0.01
+    assert light_of(tab, "extensor.FL") + light_of(tab, "flexor.FL") > 0.1
+    box = tab.page.locator("#lines canvas").bounding_box()
+    tab.page.mouse.click(box["x"] + 34 + 0.5 * (box["width"] - 42), box["y"] + 100)
+    wait_for_text(tab, "#clock", "7.4")  # the middle of 14.97 s, and it stays there
+    still = pixels(tab, "#scene")
+    tab.page.wait_for_timeout(300)
+    assert moved_around_the_middle(still, pixels(tab, "#scene")) == 0.0
+    assert tab.complaints == []
+    assert tab.outside("file://") == []
+    tab.page.close()
+
+
+def test_the_page_loads_without_complaint_or_outside_request_and_the_robot_moves(live, address):
+    before = pixels(live, "canvas")
+    live.page.wait_for_timeout(700)
+    assert moved_around_the_middle(before, pixels(live, "canvas")) > 0.01
+    assert live.complaints == []
+    assert live.outside(address) == []
+
+
+def test_only_this_machine_is_let_in(address):
+    port = urllib.parse.urlsplit(address).port
+    with socket.socket() as other:  # 127.0.0.2 is this machine too, but another address than the page listens on
+        other.settimeout(2)
+        assert other.connect_ex(("127.0.0.2", port)) != 0
+
+
+def test_dragging_the_command_changes_the_gait(live):
+    live.page.get_by_role("checkbox").first.uncheck(force=True)  # no feedback: the rhythm is the circuit's alone
+    drag_command(live, 0.2)
+    wait_for_text(live, "#circuit-gait", "walk")
+    drag_command(live, 0.55)
+    wait_for_text(live, "#circuit-gait", "trot")
+    drag_command(live, 0.98)
+    wait_for_text(live, "#circuit-gait", "bound")
+    live.page.get_by_role("checkbox").first.check(force=True)
+    assert live.complaints == []
+
+
+def test_a_knock_out_silences_its_neurons_in_every_tab(live, open_tab, address):
+    other = open_tab(address, 840, 300)  # hardly any 3-D: two software renderers are slow
+    other.page.wait_for_selector(".wiring circle", timeout=PATIENCE)
+    drag_command(live, 0.5)
+    begin = time.monotonic()
+    while light_of(live, "diag_V0v.FL") < 0.05:
+        assert time.monotonic() - begin < 30, "V0v was never active"
+        live.page.wait_for_timeout(50)
+    live.page.get_by_label("Knock out").first.click()
+    live.page.get_by_role("option", name="V0v", exact=True).first.click()
+    for each in (live, other):
+        each.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="attached")
+        each.page.wait_for_timeout(300)
+        seen = [light_of(each, "diag_V0v.FL") for _ in range(4) if not each.page.wait_for_timeout(60)]
+        assert max(seen) == 0.0
+    other.page.close()  # closing a tab changes nothing for the others
+    live.page.get_by_label("Knock out").first.click()
+    live.page.get_by_role("option", name="nothing", exact=True).first.click()
+    live.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="detached")
+    assert live.complaints + other.complaints == []
+
+
+def test_a_hard_push_throws_the_robot_and_it_gets_up_again(live):
+    falls = "(document.body.textContent.match(/(\\d+) falls?/) || [0, 0])[1]"
+    before = int(live.page.evaluate(falls))
+    strength = live.page.get_by_role("slider").nth(2)
+    strength.focus()
+    strength.press("End")
+    live.page.get_by_role("button", name="left", exact=True).click()
+    live.page.wait_for_function(f"Number({falls}) > {before}", timeout=PATIENCE)
+    live.page.wait_for_function("!document.querySelector('#gait').textContent.includes('fallen')", timeout=PATIENCE)
+    assert live.complaints == []

@@ -1,0 +1,87 @@
+import time
+
+import pytest
+
+from ncap.tasks import find_task
+from ncap.view.session import Session
+
+pytest.importorskip("viser", reason="the extra `view` is not installed")
+
+from ncap.view.web import Page, choices
+
+
+@pytest.fixture
+def page():
+    session = Session(find_task("flat-walk"), "untrained", ghost="zero")
+    page = Page(session, choices("untrained", "zero"), host="127.0.0.1", port=8790, plain=True)
+    yield page
+    page.close()
+
+
+def test_nobody_is_simulated_while_nobody_watches(page):
+    page.run(0.3)
+    assert page.session.time == 0.0
+
+
+@pytest.mark.slow
+def test_real_time_with_a_ghost_costs_less_than_a_core(page, monkeypatch):
+    monkeypatch.setattr(page._server, "get_clients", lambda: {0: None})
+    page.run(1.0)
+    begin, start = time.process_time(), page.session.time
+    page.run(3.0)
+    played = page.session.time - start
+    assert played <= 3.1  # real time is not exceeded either
+    assert (time.process_time() - begin) / played < 0.8
+
+
+def test_slow_motion_and_pause_hold_the_clock(page, monkeypatch):
+    monkeypatch.setattr(page._server, "get_clients", lambda: {0: None})
+    page.session.change(pace=0.1)
+    page.run(1.0)
+    assert 0.0 < page.session.time <= 0.13
+    page.session.change(paused=True)
+    before = page.session.time
+    page.run(0.3)
+    assert page.session.time == before
+
+
+def test_shipped_and_built_in_policies_are_offered_once_and_runs_are_found(tmp_path, monkeypatch):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "best.safetensors").touch()
+    monkeypatch.chdir(tmp_path)
+    offered = choices("untrained", None)
+    assert offered[0] == "untrained"
+    assert {"ncap-flat-walk", "zero", "random", "runs/mine"} < set(offered)
+    assert len(set(offered)) == len(offered)
+
+
+def test_wishes_are_obeyed_and_bad_ones_refused_without_harm(page):
+    page._panel._wish(policy="zero")
+    page.run(0.05)
+    assert page.session.brain.name == "zero"
+    assert "has no circuit" in page._wiring.content
+    assert page._panel._handles["command"].disabled
+    page._panel._wish(policy="cat")
+    page.run(0.05)
+    assert page.session.brain.name == "zero"
+    assert page._panel._handles["policy"].value == "zero"
+    page._panel._wish(policy="untrained", without="V0v", command=0.4)
+    page.run(0.05)
+    assert page.session.brain.command == 0.4
+    assert page._wiring.content.count('class="dead"') > 2
+    assert not page._panel._handles["command"].disabled
+
+
+def test_new_bumps_wait_until_the_slider_rests_and_then_are_drawn(page):
+    ground = page._ground
+    page._panel._wish(bumpiness=0.5)
+    page.run(0.1)
+    assert page.session.controls.bumpiness == 0.0
+    page.run(0.5)
+    assert page.session.controls.bumpiness == 0.5
+    assert page._ground is not ground
+    page._panel._order("push", ("left", 5.0))
+    page._panel._order("time", "step")
+    page.run(0.05)
+    assert page.session.controls.paused
+    assert page.session.time == pytest.approx(0.03)
