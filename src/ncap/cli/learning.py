@@ -95,13 +95,13 @@ def train(
             folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
             if preset != "default" or pairs is not None or sigma is not None:
                 raise UserError(f"--preset, --pairs and --sigma are settings of evolution, not of {algorithm}")
+            if cluster:
+                raise UserError(f"--cluster plays the episodes of evolution only, not of {algorithm}")
         run, saved = Run.create(out or folder, asdict(training)), None
     with run, training_report(training.epochs) as report:
         try:
             final: evolution.State | reinforcement.State
             if isinstance(training, reinforcement.Reinforcement):
-                if cluster:
-                    raise UserError("--cluster plays the episodes of evolution only")
                 final = reinforcement.train(training, run, threads, saved, report)
             else:
                 executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)

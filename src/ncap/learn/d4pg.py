@@ -44,7 +44,7 @@ class Settings:
     """Step size of Adam, for both networks."""
     noise: float = 0.2
     """Standard deviation of exploration."""
-    batch: int = 256
+    batch: int = 128
     updates: int = 4
     """Of both networks, after every step of all environments."""
     tracking: float = 0.005
@@ -211,7 +211,9 @@ class D4PGLearner:
         critic_steps.step()
 
         chosen = torch.tanh(networks.actor(seen))
+        networks.critic.requires_grad_(False)
         values = functional.softmax(networks.critic(torch.cat((seen, chosen), dim=1)), dim=1) @ networks.atoms
+        networks.critic.requires_grad_(True)
         actor_steps.zero_grad()
         (-values.mean()).backward()  # type: ignore[no-untyped-call]
         actor_steps.step()

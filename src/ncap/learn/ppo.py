@@ -43,8 +43,8 @@ class Settings:
     """Standard deviation of exploration at the start; it is learned."""
     rollouts: int = 4
     """Updates in an epoch, each after an equal part of it."""
-    minibatches: int = 16
     passes: int = 10
+    """Over every rollout, in minibatches as large as one environment's part of it."""
     critic: tuple[int, ...] = (64, 64)
 
 
@@ -156,7 +156,7 @@ class PPOLearner:
             env,
             learning_rate=settings.rate,
             n_steps=steps,
-            batch_size=max(2, steps * env.num_envs // settings.minibatches),
+            batch_size=max(2, steps),
             n_epochs=settings.passes,
             gamma=DISCOUNT,
             policy_kwargs={"actor": self.actor, "settings": settings},

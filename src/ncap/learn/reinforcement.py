@@ -4,6 +4,7 @@ An epoch is as long as one of evolution's: 16 environments play 15 s each. Draws
 every epoch begins new episodes, so a resumed run ends in the same weights as an unbroken one, to the bit.
 """
 
+import importlib.util
 import shutil
 import time
 from collections.abc import Callable
@@ -59,6 +60,9 @@ class Reinforcement:
                 f"at least one epoch and one environment are needed, not {self.epochs} and {self.environments}"
             )
         self.initial_policy()
+        missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
+        if missing:
+            raise UserError(f"--algorithm {self.algorithm} needs {' and '.join(missing)}: pip install 'ncap[rl]'")
 
     @property
     def world(self) -> Task:
@@ -116,11 +120,9 @@ class State:
 
 def make_learner(training: Reinforcement, threads: int) -> tuple["BatchedVecEnv", Learner]:
     """(environments, learner) before the first epoch."""
-    try:
-        from ncap.learn import d4pg, ppo
-        from ncap.learn.vec_env import BatchedVecEnv, Interface, Joints, RhythmDrive
-    except ImportError as error:
-        raise UserError(f"--algorithm {training.algorithm} needs {error.name}: pip install 'ncap[rl]'") from None
+    from ncap.learn import d4pg, ppo
+    from ncap.learn.vec_env import BatchedVecEnv, Interface, Joints, RhythmDrive
+
     policy = training.initial_policy()
     interface: Interface = Joints() if isinstance(policy, MLPPolicy) else RhythmDrive(policy, training.environments)
     env = BatchedVecEnv(
@@ -160,7 +162,6 @@ def train(
         learner.practise(state.epoch)
         learner.save_memory(memory, state.epoch)
         practice = env.practice()
-        steps = env.epoch_steps * training.environments
         row = {
             "epoch": state.epoch,
             "rollouts": state.rollouts,
@@ -170,11 +171,11 @@ def train(
             "test_falls": tested.falls,
             "training_return_mean": float(np.mean(practice.returns)) if practice.returns else float("nan"),
             "training_falls": practice.falls,
-            "played_steps": steps + tested.steps,
+            "played_steps": practice.steps + tested.steps,
         }
         state.epoch += 1
         state.rollouts += len(practice.returns)
-        state.steps += steps
+        state.steps += practice.steps
         facts = asdict(state)
         run.save(Checkpoint(epoch=facts.pop("epoch"), tensors=learner.tensors(), facts=facts))
         row |= {"best_return": state.best_return, "seconds": round(time.perf_counter() - started, 3)}

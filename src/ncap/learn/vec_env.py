@@ -117,11 +117,13 @@ def unflat_state(circuit: Circuit, flat: Array) -> CircuitState:
 
 
 class Practice(NamedTuple):
-    """Episodes that ended in an epoch."""
+    """What was played in an epoch."""
 
     returns: list[float]
-    """Normalised as in an evaluation."""
+    """Of the episodes that ended, normalised as in an evaluation."""
     falls: int
+    steps: int
+    """Played in all environments together, also those of episodes that have not ended."""
 
 
 class BatchedVecEnv(VecEnv):
@@ -135,7 +137,7 @@ class BatchedVecEnv(VecEnv):
         self._everybody = np.arange(environments)
         self._episodes, self._lived = np.zeros((2, environments), np.int64)
         self._returns = np.zeros(environments)
-        self._practice = Practice([], 0)
+        self._practice = Practice([], 0, 0)
         limits = interface.action_limits
         self.sizes = interface.observation_size, len(limits)
         """Numbers in an observation and in an action."""
@@ -149,10 +151,10 @@ class BatchedVecEnv(VecEnv):
 
     def begin(self, epoch: int) -> None:
         """The next reset begins this epoch."""
-        self._epoch, self._practice = epoch, Practice([], 0)
+        self._epoch, self._practice = epoch, Practice([], 0, 0)
 
     def practice(self) -> Practice:
-        """What has ended since the epoch began."""
+        """What was played since the epoch began."""
         return self._practice
 
     def reset(self) -> Array32:
@@ -173,16 +175,16 @@ class BatchedVecEnv(VecEnv):
         self._returns += reward
         truncated = ~outcome.fallen & (self._lived >= self._arena.task.steps)
         done = outcome.fallen | truncated
+        returns, falls, steps = self._practice
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if done.any():
             ended = np.flatnonzero(done)
             for i in ended:
                 infos[i] = {"terminal_observation": observation[i], "TimeLimit.truncated": bool(truncated[i])}
-            finished = (self._returns[ended] / self._arena.task.steps).tolist()
-            returns, falls = self._practice
-            self._practice = Practice([*returns, *finished], falls + int(outcome.fallen.sum()))
+            returns += (self._returns[ended] / self._arena.task.steps).tolist()
             self._start(ended)
             observation = self._observation()
+        self._practice = Practice(returns, falls + int(outcome.fallen.sum()), steps + self.num_envs)
         return observation, (reward * self._reward_scale).astype(np.float32), done, infos
 
     def _start(self, ids: Indices) -> None:

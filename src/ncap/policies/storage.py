@@ -50,7 +50,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], description: 
     """Write arrays and a description so that the file is complete or not there at all."""
     text = json.dumps(description, sort_keys=True)
     metadata = {"ncap": text, "checksum": _checksum(tensors, text)}
-    data = safetensors.numpy.save({name: np.ascontiguousarray(t) for name, t in tensors.items()}, metadata)
+    data = safetensors.numpy.save({name: np.asarray(t, order="C") for name, t in tensors.items()}, metadata)
     write_whole(path, data)
 
 
