@@ -152,7 +152,7 @@ def test_the_exported_actor_acts_as_the_torch_one(name):
         act = learner.actor.means if name == "ppo" else learner.networks.act
         expected = act(torch.from_numpy(seen)).numpy()
     _, action = policy.bind(np.tile(theta, (100, 1))).act(None, seen.astype(np.float64).reshape(100, 4, 10))
-    assert np.abs(expected).max() > 0.5
+    assert np.abs(expected).max() > 0.2
     assert np.abs(action.reshape(100, 12) - expected).max() < 1e-6
 
 
