@@ -75,7 +75,8 @@ def play(folder: Path, task: str, name: str, seed: int, steps: int, threads: int
         spent = {int(row["epoch"]): float(row["cpu_seconds"]) for row in csv.DictReader(file)}
     return Curve(
         steps=np.array([row["steps"] for row in rows]),
-        cpu_seconds=np.cumsum([0.0] + [spent[int(row["epoch"])] for row in rows[:-1]]),
+        # a kill between the two files leaves only the wall-clock time of an epoch
+        cpu_seconds=np.cumsum([0.0] + [spent.get(int(row["epoch"]), row["seconds"]) for row in rows[:-1]]),
         returns=np.array([row["test_return"] for row in rows]),
     )
 

@@ -51,8 +51,8 @@ class Settings:
     """Share of the way that the target networks go to the trained ones at every update."""
     replay: int = 1_000_000
     """Steps remembered."""
-    warm_up: int = 1_000
-    """Steps played before the first update."""
+    warm_up: int = 1
+    """Epochs played before the first update, so that learning begins with a normaliser that has seen something."""
 
 
 def project(probabilities: Tensor, rewards: Tensor, discounts: Tensor, atoms: Tensor) -> Tensor:
@@ -193,7 +193,7 @@ class D4PGLearner:
             )
             networks.normaliser.see(observation)
             observation = following
-            if self.replay.written * env.num_envs >= settings.warm_up and self.replay.written >= settings.returns:
+            if epoch >= settings.warm_up:
                 for _ in range(settings.updates):
                     self._update(draw)
 

@@ -37,9 +37,9 @@ REWARD_SCALE: Final = 1 - DISCOUNT
 class Settings:
     """Numbers of the search, the rest being stable-baselines3's defaults."""
 
-    rate: float = 3e-4
+    rate: float = 1e-3
     """Step size of Adam."""
-    noise: float = 0.4
+    noise: float = 0.25
     """Standard deviation of exploration at the start; it is learned."""
     rollouts: int = 4
     """Updates in an epoch, each after an equal part of it."""
@@ -48,7 +48,7 @@ class Settings:
     critic: tuple[int, ...] = (64, 64)
 
 
-SETTINGS: Final = {"mlp": Settings(), "ncap": Settings(rate=1e-3, noise=0.1)}
+SETTINGS: Final = {"mlp": Settings(), "ncap": Settings(noise=0.1)}
 """For every kind of policy. The circuit walks from the start, which much noise would prevent."""
 
 
