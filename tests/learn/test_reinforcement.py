@@ -159,6 +159,7 @@ def test_progress_tells_what_evolution_tells_and_the_test_is_the_same(tmp_path, 
     finish(tmp_path / "run", training)
     rows = read_progress(tmp_path / "run")
     assert [row["steps"] for row in rows[:2]] == [0, 16 * 10]
+    assert json.loads((tmp_path / "run" / "provenance.json").read_text())["packages"]["torch"].startswith("2.")
     assert {"rollouts", "test_return", "test_return_min", "test_falls", "best_return", "seconds"} <= set(rows[0])
     policy, theta, about = load_policy(tmp_path / "run" / "best.safetensors")
     played = rollout(training.world, policy.bind(np.tile(theta, (5, 1))), TEST_SEEDS)
