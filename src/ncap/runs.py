@@ -174,17 +174,25 @@ def read_progress(folder: Path) -> list[dict[str, float]]:
 
 def provenance() -> dict[str, Any]:
     """Where results come from: versions, commit, machine, time."""
-    packages = ("mujoco", "numpy", "scipy", "safetensors")
+    packages = ("mujoco", "numpy", "scipy", "safetensors", "torch", "stable-baselines3")
     return {
         "ncap": __version__,
         "commit": _commit(),
         "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in packages},
+        "packages": {name: _version(name) for name in packages},
         "machine": platform.machine(),
         "system": platform.system(),
         "cores": os.cpu_count(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+def _version(package: str) -> str | None:
+    """None where an extra is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _commit() -> str | None:

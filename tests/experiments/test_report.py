@@ -1,11 +1,12 @@
 import re
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import pytest
 
 from ncap import cli
 from ncap.errors import UserError
-from ncap.experiments.report import write_report
+from ncap.experiments.report import _learning_figure, write_report
 from ncap.runs import Run
 from ncap.tasks import TASKS
 
@@ -29,3 +30,13 @@ def test_a_run_without_progress_is_refused_with_what_to_do(tmp_path):
     Run.create(tmp_path / "run", {"task": "flat-walk"}).close()
     with pytest.raises(UserError, match="has not finished an epoch yet: train it first"):
         write_report(tmp_path / "run", tmp_path / "page.html", 1)
+
+
+def test_runs_by_gradients_and_by_evolution_both_have_a_learning_curve():
+    rows = {"rollouts": 0.0, "test_return": 0.5}
+    for column, label in (("candidate_return_mean", "candidates, mean"), ("training_return_mean", "training episodes")):
+        figure = _learning_figure([rows | {column: 0.4}, rows | {column: 0.6, "rollouts": 16.0}])
+        grey, _ = figure.axes[0].get_lines()[:2]
+        assert grey.get_ydata().tolist() == [0.4, 0.6]
+        assert grey.get_label().startswith(label)
+        plt.close(figure)

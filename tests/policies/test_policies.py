@@ -8,6 +8,7 @@ from ncap.circuits.rhythm import rhythm_inputs
 from ncap.errors import UserError
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import AFFERENTS, NCAPPolicy
+from ncap.policies.storage import from_description
 
 MIRROR = [1, 0, 3, 2]  # FL <-> FR, HL <-> HR
 
@@ -119,15 +120,16 @@ def test_the_rhythm_starts_at_a_phase_that_belongs_to_the_episode():
     assert not np.array_equal(start[0], start[1])
 
 
-def test_mlp_by_hand():
-    # one hidden unit: h = relu(2 x0 - 1), action0 = tanh(3 h + 0.5), all else 0; x0 = (0.9 - 0.1) / 0.5 = 1.6
-    policy = MLPPolicy(hidden=(1,), mean=(0.1,) + (0.0,) * 39, std=(0.5,) + (1.0,) * 39)
+@pytest.mark.parametrize(("activation", "hidden"), [("relu", 2.2), ("tanh", np.tanh(2.2))])
+def test_mlp_by_hand(activation, hidden):
+    # one hidden unit: h = activation(2 x0 - 1), action0 = tanh(3 h + 0.5), all else 0; x0 = (0.9 - 0.1) / 0.5 = 1.6
+    policy = MLPPolicy(hidden=(1,), mean=(0.1,) + (0.0,) * 39, std=(0.5,) + (1.0,) * 39, activation=activation)
     theta = np.zeros((1, policy.space.size))
     theta[0, 0], theta[0, 40], theta[0, 41], theta[0, 53] = 2.0, -1.0, 3.0, 0.5
     observation = np.zeros((1, 4, 10))
     observation[0, 0, 0] = 0.9
     _, action = policy.bind(theta).act(None, observation)
-    assert action[0, 0, 0] == pytest.approx(np.tanh(3 * 2.2 + 0.5))
+    assert action[0, 0, 0] == pytest.approx(np.tanh(3 * hidden + 0.5))
     assert np.all(action[0, 1:] == 0)
 
 
@@ -144,3 +146,10 @@ def test_impossible_policies_are_refused():
         NCAPPolicy(command=1.5)
     with pytest.raises(UserError, match="at least one unit"):
         MLPPolicy(hidden=(0,))
+    with pytest.raises(UserError, match="unknown activation 'step'; valid: relu, tanh"):
+        MLPPolicy(activation="step")
+
+
+def test_a_description_from_before_the_activation_means_relu():
+    old = {"kind": "mlp", "hidden": [4, 4], "mean": [0.0] * 40, "std": [1.0] * 40}
+    assert from_description(old) == MLPPolicy(hidden=(4, 4), activation="relu")

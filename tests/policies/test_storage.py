@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(good, monkeypatch):
 
 
 def test_arrays_of_any_shape_come_back(tmp_path):
-    tensors = {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros((0,))}
+    tensors = {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros((0,)), "c": np.array(3.0)}
     write_tensors(tmp_path / "t", tensors, {"x": [1, 2]})
     found, description = read_tensors(tmp_path / "t")
     assert description == {"x": [1, 2]}

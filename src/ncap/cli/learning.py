@@ -15,7 +15,8 @@ from ncap.terminal import print_json, print_table, status_line, training_report
 @app.command
 def train(
     task: Annotated[str, tyro.conf.Positional] = "flat-walk",
-    policy: str = "ncap",
+    algorithm: str = "evolution",
+    policy: str | None = None,
     preset: str = "default",
     command: float | None = None,
     contact: str = "default",
@@ -29,58 +30,89 @@ def train(
     cluster: str | None = None,
     json: Json = False,
 ) -> None:
-    """Train a policy on a task by evolution. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
+    """Train a policy on a task. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
 
-    Examples: `ncap train flat-walk`, `ncap train bumpy-run --seed 3 --out runs/mine`, `ncap train --resume runs/mine`.
+    Examples: `ncap train flat-walk`, `ncap train bumpy-run --seed 3 --out runs/mine`, `ncap train --resume runs/mine`,
+    `ncap train flat-walk --algorithm ppo --policy mlp:64x64`.
 
     Args:
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.
-        policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers.
+        algorithm: evolution, ppo or d4pg.
+        policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg.
         preset: Settings of evolution: default, paper or released.
         command: Brainstem command in [0, 1]; by default the task's.
         contact: Contact preset: default, elliptic or released.
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
-        epochs: Epochs in all.
-        pairs: Antithetic pairs of candidates in an epoch; by default the preset's.
-        sigma: Size of mutations and steps; by default the preset's.
-        out: Run directory; by default runs/TASK-POLICY-SEED.
+        epochs: Epochs in all, of 16 episodes' length for ppo, d4pg and by default for evolution.
+        pairs: Antithetic pairs of candidates in an epoch of evolution; by default the preset's.
+        sigma: Size of mutations and steps of evolution; by default the preset's.
+        out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
-        cluster: Play episodes on a Ray cluster: local, or an address. The result is the same, bit for bit.
+        cluster: Play evolution's episodes on a Ray cluster: local, or an address. The result is the same, bit for bit.
         json: Print a JSON summary at the end.
 
     """
-    from ncap.learn import train as learning
+    from ncap.learn import reinforcement
+    from ncap.learn import train as evolution
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
     from ncap.runs import Run
 
+    training: evolution.Training | reinforcement.Reinforcement
     if resume is not None:
-        training, run, state, complaints = learning.resume(resume)
+        run = Run.open(resume)
+        training = reinforcement.training_of(run.config)
+        saved, complaints = run.latest()
         for complaint in complaints:
             print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
     else:
-        training = learning.Training(
-            task=task,
-            policy=policy,
-            preset=preset,
-            command=command,
-            contact=contact,
-            seed=seed,
-            epochs=epochs,
-            pairs=pairs,
-            sigma=sigma,
-        )
-        folder = out or Path("runs") / f"{task}-{policy.replace(':', '-')}-{seed}"
-        run, state = Run.create(folder, learning.config_of(training)), None
+        place = Path("runs")
+        if algorithm == "evolution":
+            policy = policy or "ncap"
+            training = evolution.Training(
+                task=task,
+                policy=policy,
+                preset=preset,
+                command=command,
+                contact=contact,
+                seed=seed,
+                epochs=epochs,
+                pairs=pairs,
+                sigma=sigma,
+            )
+            folder = place / f"{task}-{policy.replace(':', '-')}-{seed}"
+        else:
+            policy = policy or "mlp"
+            training = reinforcement.Reinforcement(
+                task=task,
+                algorithm=algorithm,
+                policy=policy,
+                command=command,
+                contact=contact,
+                seed=seed,
+                epochs=epochs,
+            )
+            folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
+            if preset != "default" or pairs is not None or sigma is not None:
+                raise UserError(f"--preset, --pairs and --sigma are settings of evolution, not of {algorithm}")
+            if cluster:
+                raise UserError(f"--cluster plays the episodes of evolution only, not of {algorithm}")
+        run, saved = Run.create(out or folder, asdict(training)), None
     with run, training_report(training.epochs) as report:
-        executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
         try:
-            final = learning.train(training, run, executor, state, report)
+            final: evolution.State | reinforcement.State
+            if isinstance(training, reinforcement.Reinforcement):
+                final = reinforcement.train(training, run, threads, saved, report)
+            else:
+                executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
+                try:
+                    state = None if saved is None else evolution.State.from_checkpoint(saved)
+                    final = evolution.train(training, run, executor, state, report)
+                finally:
+                    executor.close()
         except KeyboardInterrupt:
             print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {run.folder}", file=sys.stderr)
             raise SystemExit(130) from None
-        finally:
-            executor.close()
     if json:
         print_json(
             {

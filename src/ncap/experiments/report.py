@@ -15,6 +15,7 @@ from ncap.analysis import plots
 from ncap.errors import UserError
 from ncap.experiments.evaluation import Evaluation, evaluate, find_controller
 from ncap.experiments.weights import circuit_weights
+from ncap.learn.reinforcement import Reinforcement, training_of
 from ncap.learn.train import Training
 from ncap.legs import LEGS
 from ncap.policies.ncap import HALF_CENTRES, NCAPPolicy
@@ -27,6 +28,8 @@ Array = NDArray[np.float64]
 EPISODES: Final = 10
 WINDOW: Final = (9.0, 12.0)
 """Seconds of an episode that are drawn."""
+_PLAYED: Final = {"candidate_return_mean": "candidates, mean", "training_return_mean": "training episodes, mean"}
+"""Columns of progress under evolution and under gradients."""
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
@@ -56,7 +59,7 @@ class Walk:
 @plots.styled
 def write_report(run: Path, out: Path, threads: int) -> None:
     """Evaluate the run's best policy beside the untrained one and the zero policy, and write the page."""
-    training = Training(**read_config(run))
+    training = training_of(read_config(run))
     progress = read_progress(run)
     if not progress:
         raise UserError(f"{run} has not finished an epoch yet: train it first, with ncap train --resume {run}")
@@ -89,12 +92,12 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     write_whole(out, _PAGE.format(title=html.escape(title), body="\n".join(body)).encode())
 
 
-def _evaluate(training: Training, which: str, threads: int) -> Evaluation:
+def _evaluate(training: Training | Reinforcement, which: str, threads: int) -> Evaluation:
     controller, parameters = find_controller(which, training.task, EPISODES)
     return evaluate(training.world, which, parameters, controller, range(EPISODES), threads)
 
 
-def _walk(training: Training, which: str) -> Walk:
+def _walk(training: Training | Reinforcement, which: str) -> Walk:
     controller, _ = find_controller(which, training.task, 1)
     has_neurons = bool(controller.signals(controller.reset([0])))
     record = ("foot_force", "neurons") if has_neurons else ("foot_force",)
@@ -130,7 +133,8 @@ def _table(rows: dict[str, Evaluation]) -> str:
 def _learning_figure(progress: list[dict[str, float]]) -> Figure:
     fig, named = plots.figure(["curve"], size=(9, 3.2), heights=(1,))
     axes, rollouts = named["curve"], [row["rollouts"] for row in progress]
-    axes.plot(rollouts, [row["candidate_return_mean"] for row in progress], color="#BBBBBB", label="candidates, mean")
+    column, label = next(pair for pair in _PLAYED.items() if pair[0] in progress[0])
+    axes.plot(rollouts, [row[column] for row in progress], color="#BBBBBB", label=label)
     axes.plot(rollouts, [row["test_return"] for row in progress], color=plots.LEG_COLOURS[0], label="test episodes")
     axes.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
     axes.text(rollouts[-1], 0.505, "standing still", ha="right", va="bottom", fontsize=8, color="#777777")

@@ -79,17 +79,21 @@ class Training:
 
     def initial_policy(self) -> Policy:
         """The policy before training."""
-        kind, _, sizes = self.policy.partition(":")
-        if kind == "ncap" and not sizes:
-            command = default_command(self.task) if self.command is None else self.command
-            return NCAPPolicy(command=command, copies=self.evolution.copies)
-        if kind == "mlp":
-            try:
-                hidden = tuple(int(size) for size in sizes.split("x")) if sizes else (256, 256)
-            except ValueError:
-                raise UserError(f"hidden layers are written like mlp:64x64, not {self.policy!r}") from None
-            return MLPPolicy(hidden=hidden)
-        raise UserError(f"unknown policy {self.policy!r}; valid: ncap, mlp, mlp:64x64")
+        policy = policy_of(self.policy, self.task, self.command, (256, 256))
+        return replace(policy, copies=self.evolution.copies) if isinstance(policy, NCAPPolicy) else policy
+
+
+def policy_of(words: str, task: str, command: float | None, hidden: tuple[int, ...]) -> Policy:
+    """The untrained policy called ncap, mlp (with these hidden layers) or mlp:64x64; command None: the task's."""
+    kind, _, sizes = words.partition(":")
+    if kind == "ncap" and not sizes:
+        return NCAPPolicy(command=default_command(task) if command is None else command)
+    if kind == "mlp":
+        try:
+            return MLPPolicy(hidden=tuple(int(size) for size in sizes.split("x")) if sizes else hidden)
+        except ValueError:
+            raise UserError(f"hidden layers are written like mlp:64x64, not {words!r}") from None
+    raise UserError(f"unknown policy {words!r}; valid: ncap, mlp, mlp:64x64")
 
 
 def default_command(task: str) -> float:

@@ -1,30 +1,40 @@
 """A plain multilayer perceptron on all 40 observations and all 12 joints, for comparison."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.errors import UserError
+from ncap.errors import UserError, unknown_name
 from ncap.params import Block, ParamSpace
 
 Array = NDArray[np.float64]
 
 INPUTS, OUTPUTS = 40, 12
+ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+}
+"""Of the hidden layers: ReLU under evolution and D4PG, tanh under PPO."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MLPPolicy:
-    """ReLU layers and a tanh at the end. Observations are normalised by a mean and a standard deviation."""
+    """Hidden layers and a tanh at the end. Observations are normalised by a mean and a standard deviation."""
 
     hidden: tuple[int, ...] = (256, 256)
     mean: tuple[float, ...] = (0.0,) * INPUTS
     std: tuple[float, ...] = (1.0,) * INPUTS
+    activation: str = "relu"
+    """Of the hidden layers: relu or tanh."""
 
     def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise unknown_name("activation", self.activation, ACTIVATIONS)
         if any(size < 1 for size in self.hidden):
             raise UserError(f"hidden layers need at least one unit each, not {self.hidden}")
 
@@ -50,6 +60,7 @@ class MLPController:
 
     def __init__(self, policy: MLPPolicy, theta: Array) -> None:
         self.mean, self.scale = np.array(policy.mean), 1.0 / np.array(policy.std)
+        self.activate = ACTIVATIONS[policy.activation]
         weights = list(policy.space.unpack(theta).values())
         self.layers = list(zip(weights[0::2], weights[1::2], strict=True))
 
@@ -61,7 +72,7 @@ class MLPController:
         values = (observation.reshape(len(observation), INPUTS) - self.mean) * self.scale
         for i, (weight, bias) in enumerate(self.layers):
             values = np.matmul(weight, values[..., None])[..., 0] + bias
-            values = np.tanh(values) if i == len(self.layers) - 1 else np.maximum(values, 0.0)
+            values = np.tanh(values) if i == len(self.layers) - 1 else self.activate(values)
         return None, values.reshape(len(observation), 4, 3)
 
     def signals(self, state: None) -> dict[str, Array]:

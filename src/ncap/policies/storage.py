@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
@@ -45,11 +46,11 @@ def from_description(data: dict[str, Any]) -> Policy:
     return policy
 
 
-def write_tensors(path: Path, tensors: dict[str, Array], description: dict[str, Any]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], description: dict[str, Any]) -> None:
     """Write arrays and a description so that the file is complete or not there at all."""
     text = json.dumps(description, sort_keys=True)
     metadata = {"ncap": text, "checksum": _checksum(tensors, text)}
-    data = safetensors.numpy.save({name: np.ascontiguousarray(t) for name, t in tensors.items()}, metadata)
+    data = safetensors.numpy.save({name: np.asarray(t, order="C") for name, t in tensors.items()}, metadata)
     write_whole(path, data)
 
 
@@ -113,7 +114,7 @@ def shipped_policies() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
 
 
-def _checksum(tensors: dict[str, Array], text: str) -> str:
+def _checksum(tensors: Mapping[str, NDArray[Any]], text: str) -> str:
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {tensors[name].shape}".encode())

@@ -1,0 +1,97 @@
+"""PPO on the batched environment beside stable-baselines3's SubprocVecEnv of single environments; what epochs cost.
+
+Both play the same task with networks, rollouts and updates of the same size, and take turns. On a busy machine the
+scheduler gives sixteen processes more than one, so steps per CPU-second of all processes together are the fair figure.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
+
+from ncap.learn.gym_env import IDS
+from ncap.learn.reinforcement import Reinforcement, make_learner
+
+ENVIRONMENTS, STEPS, TURNS, THREADS = 16, 125, 3, 2
+
+
+def one_environment() -> Any:
+    return gymnasium.make(IDS["flat-walk"], disable_env_checker=True)
+
+
+def usual() -> PPO:
+    """stable-baselines3 as its documentation shows it: a process for every environment."""
+    env: VecEnv = SubprocVecEnv([one_environment] * ENVIRONMENTS)
+    return PPO("MlpPolicy", env, n_steps=STEPS, batch_size=STEPS, seed=0, device="cpu")
+
+
+def ours() -> PPO:
+    env, learner = make_learner(Reinforcement(task="flat-walk", algorithm="ppo", environments=ENVIRONMENTS), THREADS)
+    env.begin(0)
+    model: PPO = learner.model  # type: ignore[attr-defined]
+    return model
+
+
+def cpu_seconds(env: VecEnv | None) -> float:
+    """Of this process and the environments' own, while they live."""
+    ticks = 0
+    for process in getattr(env, "processes", ()):
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])  # in user and in system mode
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def rates(model: PPO) -> dict[str, float]:
+    """Control steps per second of one rollout."""
+    _, callback = model._setup_learn(ENVIRONMENTS * STEPS)
+    assert model.env is not None
+    cpu, wall = cpu_seconds(model.env), time.perf_counter()
+    model.collect_rollouts(model.env, callback, model.rollout_buffer, STEPS)
+    played = {"playing, CPU": cpu_seconds(model.env) - cpu, "playing, wall": time.perf_counter() - wall}
+    model.train()
+    learned = {"and learning, CPU": cpu_seconds(model.env) - cpu, "and learning, wall": time.perf_counter() - wall}
+    return {name: ENVIRONMENTS * STEPS / seconds for name, seconds in (played | learned).items()}
+
+
+def epoch_cost(algorithm: str, policy: str) -> float:
+    """CPU-seconds of an epoch of 8,000 steps, the second, without its test episodes."""
+    _, learner = make_learner(Reinforcement(task="flat-walk", algorithm=algorithm, policy=policy), THREADS)
+    learner.practise(0)
+    started = time.process_time()
+    learner.practise(1)
+    return time.process_time() - started
+
+
+def main() -> None:
+    compare()
+    print("CPU-seconds of an epoch of 8,000 steps on flat-walk, without test episodes")
+    for algorithm, policy in (("ppo", "mlp"), ("ppo", "ncap"), ("d4pg", "mlp")):
+        print(f"  {algorithm:<4} {policy:<4} {epoch_cost(algorithm, policy):6.1f}", flush=True)
+
+
+def compare() -> None:
+    """Both arrangements in turns."""
+    models = {"SubprocVecEnv": usual(), "ours": ours()}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in models}
+    for model in models.values():
+        rates(model)  # the first rollout warms everything up
+    for _ in range(TURNS):
+        for name, model in models.items():
+            found[name].append(rates(model))
+    for model in models.values():
+        assert model.env is not None
+        model.env.close()
+    best = {name: {kind: max(row[kind] for row in rows) for kind in rows[0]} for name, rows in found.items()}
+    print(f"PPO on flat-walk, {ENVIRONMENTS} environments, control steps per second, best of {TURNS} in turns")
+    print(f"  {'':<20} SubprocVecEnv   ours, {THREADS} threads   ours over theirs (target 3)")
+    for kind, theirs in best["SubprocVecEnv"].items():
+        mine = best["ours"][kind]
+        print(f"  {kind:<20} {theirs:13.0f} {mine:17.0f}   {mine / theirs:.1f}×")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Runs with PPO and D4PG: the same weights with the same seed, also when stopped and resumed, and policies that act."""
+
+import json
+from dataclasses import asdict, replace
+from importlib import util
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("stable_baselines3")
+
+from ncap import cli
+from ncap.errors import UserError
+from ncap.learn import d4pg, ppo
+from ncap.learn.reinforcement import Reinforcement, make_learner, train, training_of
+from ncap.learn.train import TEST_SEEDS, Training
+from ncap.policies.mlp import MLPPolicy
+from ncap.policies.storage import load_policy
+from ncap.rollout import rollout
+from ncap.runs import Run, read_progress
+from ncap.tasks import TASKS
+
+TRAININGS = {
+    "ppo": Reinforcement(task="flat-walk", algorithm="ppo", policy="mlp:16x8", epochs=3, seed=5),
+    "ppo, ncap": Reinforcement(task="flat-walk", algorithm="ppo", policy="ncap", epochs=3, seed=5),
+    "d4pg": Reinforcement(task="flat-walk", algorithm="d4pg", policy="mlp:16x8", epochs=3, seed=5),
+}
+
+
+@pytest.fixture(autouse=True)
+def short_episodes(monkeypatch):
+    monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=0.3))
+    small = d4pg.Settings(replay=2 * 16 * 10, batch=16)  # a replay of two epochs, so that it forgets
+    monkeypatch.setattr("ncap.learn.d4pg.Settings", lambda: small)
+    few = {kind: replace(settings, passes=1, rollouts=2) for kind, settings in ppo.SETTINGS.items()}
+    monkeypatch.setattr("ncap.learn.ppo.SETTINGS", few)
+
+
+@pytest.fixture(params=TRAININGS)
+def training(request):
+    return TRAININGS[request.param]
+
+
+def finish(folder, training, threads=1):
+    with Run.create(folder, asdict(training)) as run:
+        train(training, run, threads, None, lambda row: None)
+    return load_policy(folder / "last.safetensors")
+
+
+@pytest.fixture
+def unbroken(training, tmp_path_factory):
+    """(policy, weights, about, progress) of a whole run, done once for every training."""
+    if training not in _DONE:
+        folder = tmp_path_factory.mktemp("unbroken") / "run"
+        _DONE[training] = (*finish(folder, training), read_progress(folder))
+    return _DONE[training]
+
+
+_DONE = {}
+
+
+def stop_after(epochs):
+    def report(row):
+        if row["epoch"] == epochs - 1:
+            raise KeyboardInterrupt
+
+    return report
+
+
+def go_on(folder):
+    with Run.open(folder) as run:
+        saved, complaints = run.latest()
+        state = train(training_of(run.config), run, 1, saved, lambda row: None)
+    return state, complaints
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path, training, unbroken):
+    policy, theta, about, _ = unbroken
+    again, theta_again, _ = finish(tmp_path / "again", training, threads=2)
+    assert np.array_equal(theta, theta_again)
+    assert policy == again
+    assert about["training"]["algorithm"] == training.algorithm
+    _, other, _ = finish(tmp_path / "other", replace(training, seed=6, epochs=2))
+    assert not np.array_equal(theta, other)
+
+
+@pytest.mark.parametrize("stop", [1, 2])
+def test_stopped_and_resumed_it_ends_in_the_same_weights(tmp_path, training, unbroken, stop):
+    _, expected, about, progress = unbroken
+    with Run.create(tmp_path / "run", asdict(training)) as run, pytest.raises(KeyboardInterrupt):
+        train(training, run, 1, None, stop_after(stop))
+    state, complaints = go_on(tmp_path / "run")
+    _, theta, about_resumed = load_policy(tmp_path / "run" / "last.safetensors")
+    assert np.array_equal(theta, expected)
+    assert about_resumed == about
+    assert complaints == []
+    assert state.epoch == 3
+    for one, other in zip(read_progress(tmp_path / "run"), progress, strict=True):
+        assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(tmp_path, training, unbroken):
+    with Run.create(tmp_path / "run", asdict(training)) as run, pytest.raises(KeyboardInterrupt):
+        train(training, run, 1, None, stop_after(2))
+    newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+    newest.write_bytes(newest.read_bytes()[:-1])
+    _, complaints = go_on(tmp_path / "run")
+    assert newest.name in complaints[0]
+    assert np.array_equal(load_policy(tmp_path / "run" / "last.safetensors")[1], unbroken[1])
+
+
+def test_a_replay_with_a_hole_is_refused(tmp_path):
+    with Run.create(tmp_path / "run", asdict(TRAININGS["d4pg"])) as run, pytest.raises(KeyboardInterrupt):
+        train(TRAININGS["d4pg"], run, 1, None, stop_after(2))
+    (tmp_path / "run" / "replay" / "epoch-000001.safetensors").unlink()
+    with pytest.raises(UserError, match=r"the replay is incomplete.*epoch-000001.safetensors does not exist"):
+        go_on(tmp_path / "run")
+
+
+def test_the_replay_on_disk_holds_what_is_remembered_and_goes_when_the_run_is_complete(tmp_path):
+    training = replace(TRAININGS["d4pg"], epochs=4)
+    with Run.create(tmp_path / "run", asdict(training)) as run, pytest.raises(KeyboardInterrupt):
+        train(training, run, 1, None, stop_after(4))
+    # two epochs for the newest checkpoint, and one more for the checkpoint before it
+    kept = sorted(path.name for path in (tmp_path / "run" / "replay").iterdir())
+    assert kept == [f"epoch-00000{epoch}.safetensors" for epoch in (1, 2, 3)]
+    go_on(tmp_path / "run")
+    assert not (tmp_path / "run" / "replay").exists()
+    assert go_on(tmp_path / "run")[0].epoch == 4  # nothing left to do, and nothing missed
+
+
+@pytest.mark.parametrize("name", ["ppo", "d4pg"])
+def test_the_exported_actor_acts_as_the_torch_one(name):
+    training = replace(TRAININGS[name], policy="mlp")  # the paper's size
+    _, learner = make_learner(training, 1)
+    learner.practise(0)
+    learner.practise(1)  # by now the normaliser is not the identity
+    actor = learner.actor if name == "ppo" else learner.networks.actor
+    with torch.no_grad():
+        for weights in actor.parameters():
+            weights += 0.03 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(0))
+    policy, theta = learner.exported()
+    assert isinstance(policy, MLPPolicy)
+    assert policy.mean != (0.0,) * 40
+    assert policy.hidden == {"ppo": (64, 64), "d4pg": (256, 256)}[name]
+    assert policy.activation == {"ppo": "tanh", "d4pg": "relu"}[name]
+    seen = np.array(policy.mean) + np.array(policy.std) * np.random.default_rng(0).standard_normal((100, 40))
+    seen = seen.astype(np.float32)
+    with torch.no_grad():
+        act = learner.actor.means if name == "ppo" else learner.networks.act
+        expected = act(torch.from_numpy(seen)).numpy()
+    _, action = policy.bind(np.tile(theta, (100, 1))).act(None, seen.astype(np.float64).reshape(100, 4, 10))
+    assert np.abs(expected).max() > 0.2
+    assert np.abs(action.reshape(100, 12) - expected).max() < 1e-6
+
+
+def test_progress_tells_what_evolution_tells_and_the_test_is_the_same(tmp_path, training):
+    finish(tmp_path / "run", training)
+    rows = read_progress(tmp_path / "run")
+    assert [row["steps"] for row in rows[:2]] == [0, 16 * 10]
+    assert json.loads((tmp_path / "run" / "provenance.json").read_text())["packages"]["torch"].startswith("2.")
+    assert {"rollouts", "test_return", "test_return_min", "test_falls", "best_return", "seconds"} <= set(rows[0])
+    policy, theta, about = load_policy(tmp_path / "run" / "best.safetensors")
+    played = rollout(training.world, policy.bind(np.tile(theta, (5, 1))), TEST_SEEDS)
+    assert about["test_return"] == played.returns.mean() >= max(row["test_return"] for row in rows)
+
+
+def test_a_configuration_is_known_by_its_algorithm():
+    assert isinstance(training_of({"task": "flat-walk"}), Training)
+    assert training_of(asdict(TRAININGS["d4pg"])) == TRAININGS["d4pg"]
+
+
+def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
+    for arguments, wrong in (
+        (["--algorithm", "sarsa"], "unknown algorithm 'sarsa'; valid: evolution, ppo, d4pg"),
+        (["--algorithm", "d4pg", "--policy", "ncap"], "d4pg trains no 'ncap'; valid: mlp"),
+        (["--algorithm", "ppo", "--policy", "mlp:big"], "mlp:64x64"),
+        (["--algorithm", "ppo", "--sigma", "0.1"], "settings of evolution, not of ppo"),
+        (["--algorithm", "ppo", "--cluster", "local"], "evolution only"),
+        (["--algorithm", "ppo", "--epochs", "0"], "at least one epoch"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["train", "flat-walk", *arguments, "--out", str(tmp_path / "run")])
+        assert stop.value.code == 2
+        assert wrong in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_extra_gives_the_command_to_install_it(tmp_path, capsys, monkeypatch):
+    def missing(name, *rest):
+        return None if name == "torch" else find_spec(name, *rest)
+
+    find_spec = util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", missing)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["train", "flat-walk", "--algorithm", "ppo", "--out", str(tmp_path / "run")])
+    assert stop.value.code == 2
+    assert "pip install 'ncap[rl]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["ppo", "--policy", "mlp:8x8"], ["ppo", "--policy", "ncap"], ["d4pg"]])
+def test_from_training_to_evaluation(tmp_path, capsys, arguments):
+    folder = str(tmp_path / "run")
+    cli.main(["train", "flat-walk", "--algorithm", *arguments, "--epochs", "1", "--out", folder, "--json"])
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["epochs"] == 1
+    cli.main(["evaluate", folder, "--episodes", "2", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"] == summary["parameters"]
+    assert len(found["returns"]) == 2
+    cli.main(["train", "--resume", folder, "--json"])
+    assert json.loads(capsys.readouterr().out) == summary
