@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
-COMMANDS: Final = {"walk": 0.05, "run": 0.5}
+COMMANDS: Final = {"walk": 0.0, "run": 0.2}
 """Brainstem command by the second word of a task's name."""
 
 
