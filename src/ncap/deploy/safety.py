@@ -5,6 +5,7 @@ becomes (`command`). It changes targets that ask too much (position, slew, torqu
 fault is latched: whatever is asked afterwards, the answer is damping. Only a person re-arms: see `ncap.deploy.lock`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -139,6 +140,9 @@ class Safety:
         if not all(np.isfinite(part).all() for part in state[1:]):
             self._fail("state is not a number", "some sensor reads NaN or infinity", now)
             return
+        if abs(math.hypot(*state.quaternion) - 1.0) > 0.1:
+            self._fail("no orientation", "the quaternion has not length 1", now)
+            return
         up = _vertical(state.quaternion)[None]
         tilt = np.rad2deg(max(abs(float(roll_of(up)[0])), abs(float(pitch_of(up)[0]))))
         speed, torque = float(np.abs(state.joint_velocity).max()), float(np.abs(state.torque).max())
@@ -193,8 +197,6 @@ class Safety:
 
 
 def _vertical(quaternion: Array) -> Array:
-    """(3,) the vertical in the trunk's frame. A quaternion of length 0 gives a robot that is upside down."""
-    w, x, y, z = quaternion / max(float(np.linalg.norm(quaternion)), 1e-9)
-    if not np.any(quaternion):
-        return np.array([0.0, 0.0, -1.0])
+    """(3,) the vertical in the trunk's frame."""
+    w, x, y, z = quaternion / math.hypot(*quaternion)
     return np.array([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)])

@@ -117,8 +117,8 @@ class Twin:
 
     def inject(self, fault: str) -> None:
         """Let something go wrong from now on."""
-        self._faults[check_fault(fault)] = self.time
         self._frozen_tick = self._tick()
+        self._faults[check_fault(fault)] = self.time
         if fault == "tilt":
             turned = np.array([np.cos(np.deg2rad(30)), np.sin(np.deg2rad(30)), 0.0, 0.0])
             self._data.qpos[2] += 0.15
