@@ -67,7 +67,7 @@ def test_no_sequence_of_states_and_targets_gets_an_unsafe_command_through(sequen
         assert (command.kd <= A1.kd).all()
         assert now - received.at <= 0.05
         assert now - previous_at <= 0.05 or previous is None
-        assert newest is not safety.state or (temperature < 60).all()
+        assert newest is not safety.state or (newest.temperature < 60).all()
         assert np.isfinite(target).all()
         previous, previous_at = command.position, now
 

@@ -45,7 +45,7 @@ class Schedule:
     halt: float = 1.0
     """Back to the standing pose: a robot that sits down in mid-stride falls on its nose."""
     sit: float = 2.0
-    damping: float = 1.5
+    damping: float = 3.0
 
 
 @dataclass(kw_only=True)
@@ -140,16 +140,16 @@ class Deployment:
         while True:
             self._wait()
             self.safety.watch(self.link.newest(), self.link.now())
-            target = next(targets, None) if self.safety.fault is None else self.robot.mid
-            if target is None:
-                return True
-            command = self.safety.command(target, self.link.now())
-            self._send(command)
+            target = None if self.safety.fault is not None else next(targets, None)
+            hold = self.safety.reference if target is None else target  # the last tick of a phase sends, too
+            self._send(self.safety.command(hold, self.link.now()))
             if self.safety.fault is not None:
                 return False
             if self._orphaned() or self._stops > (phase in ("halt", "sit")):
                 self.outcome.stopped = "its parent process died" if self._orphaned() else "stopped by the operator"
                 return False
+            if target is None:
+                return True
 
     def _ramp(self, goal: Array, seconds: float) -> Iterator[Array]:
         """To a goal, gently: from the measured pose at first, later from where the robot was last told to be.

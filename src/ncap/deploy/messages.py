@@ -20,7 +20,7 @@ MOTOR_ON: Final = 0x0A
 POSITION_STOP: Final = 2.146e9
 """A motor's q that means: no position is commanded."""
 DAMPING_KD: Final = 5.0
-"""N m s / rad of every joint while damping: the robot sinks within a second instead of falling."""
+"""N m s / rad of every joint while damping: the robot sinks within a few seconds instead of falling."""
 
 _LEGS: Final = np.array([1, 0, 3, 2])
 """Row i of our tables is leg _LEGS[i] of Unitree's. Its own inverse."""
