@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("circuit", "engine", "training")
+NAMES = ("circuit", "deploy", "engine", "training")
 
 names = sys.argv[1:] or NAMES
 for name in names:

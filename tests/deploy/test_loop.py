@@ -250,7 +250,7 @@ def test_a_robot_that_cannot_be_understood_is_never_commanded(fault, complaint):
 
 def test_a_robot_that_is_being_carried_is_not_calibrated():
     link, deployment = flight()
-    link.twin.inject("overspeed")  # 40 rad/s of one joint are 3.3 rad/s in the mean
+    link.twin.inject("overspeed")
     with pytest.raises(UserError, match="the robot is moving"):
         deployment.run()
 

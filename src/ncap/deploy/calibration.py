@@ -17,8 +17,10 @@ FIRST_STATE: Final = 2.0
 """s to wait for a robot that says nothing."""
 SLOWEST: Final = 100.0
 """States a second that a robot must send at least."""
-STILL: Final = 1.0
-"""rad/s, mean absolute joint velocity of a robot that lies still; sensors are noisy."""
+STILL_VELOCITY: Final = 0.3
+"""rad/s, largest mean velocity of a joint of a robot that lies still."""
+STILL_POSITION: Final = 0.1
+"""rad, largest standard deviation of a joint's position."""
 OFFSET: Final = 0.15
 """rad that a joint may read beyond its limits."""
 TICKS: Final = {1e-3: "ms", 1e-6: "µs"}
@@ -44,11 +46,12 @@ def calibrate(link: Link, limits: Limits, *, seconds: float) -> Calibration:
     rate = (len(states) - 1) / span if span > 0 else 0.0
     if rate < SLOWEST:
         raise UserError(f"the robot sends {rate:.0f} states a second; at least {SLOWEST:.0f} are needed")
-    position = np.mean([state.joint_position for state in states], axis=0)
+    positions = np.array([state.joint_position for state in states])
+    position, velocity = positions.mean(axis=0), np.mean([state.joint_velocity for state in states], axis=0)
     low, high = np.array(limits.position_low) - OFFSET, np.array(limits.position_high) + OFFSET
     if not ((position > low) & (position < high)).all():
         raise UserError(f"a joint reads beyond its limits, check its offset: {np.round(position, 2).tolist()} rad")
-    if np.mean([np.abs(state.joint_velocity).mean() for state in states]) > STILL:
+    if np.abs(velocity).max() > STILL_VELOCITY or positions.std(axis=0).max() > STILL_POSITION:
         raise UserError("the robot is moving: put it on its belly, feet without load, and start again")
     return Calibration(
         torque_zero=np.mean([state.torque for state in states], axis=0),

@@ -60,6 +60,8 @@ GAPS: Final = {
 }
 """Delays are those of either direction."""
 SEEDS: Final = (0, 1, 2)
+COLLAPSED: Final = 0.15
+"""m. A trunk that is lower than this does not stand: it is at 0.34 m in the standing pose."""
 SCHEDULE: Final = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.3, policy=8.0, halt=0.01, sit=0.01, damping=0.01)
 
 
@@ -75,7 +77,7 @@ class FlightResult:
     distance: float
     """m from where the policy began, as the crow flies."""
     fell: bool
-    """Tilted beyond 45°, or touched the ground with the trunk."""
+    """Tilted beyond 45°, touched the ground with the trunk, or sank to the ground."""
     fault: str
     """What the safety layer damped for, if it did."""
     shake: float
@@ -100,7 +102,7 @@ class WatchedLink(TwinLink):
         truth = self.twin.truth()
         self.places.append(truth.position)
         self.ups.append(truth.up)
-        if truth.trunk_touches:
+        if truth.trunk_touches or truth.position[2] < COLLAPSED:
             self.touched = True
             for _ in range(2):
                 self.flight.stop()
@@ -110,8 +112,11 @@ def fly(policy: str, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> Flig
     """One flight of a policy to a twin that differs by a gap."""
     link = WatchedLink(Twin(GAPS[gap], seed=seed))
     link.flight = Deployment(link, find_pilot(policy), armed=True, schedule=schedule, seed=seed)
-    outcome = link.flight.run()
-    fault = "" if outcome.fault is None else outcome.fault.kind
+    try:
+        outcome = link.flight.run()
+        fault = "" if outcome.fault is None else outcome.fault.kind
+    except UserError:
+        fault = "not calibrated"
     if len(link.places) < 2:
         return FlightResult(
             policy=policy, gap=gap, seed=seed, seconds=0.0, distance=0.0, fell=False, fault=fault, shake=0.0
@@ -175,9 +180,7 @@ def figure(results: Sequence[FlightResult], path: Path) -> None:
     gaps = list(dict.fromkeys(result.gap for result in results))
     policies = list(dict.fromkeys(result.policy for result in results))
     fig, axes = plots.figure(["distance shake"], size=(11, 0.28 * len(gaps) + 1.8), heights=(1,))
-    fig.suptitle(
-        f"Deployed to a twin: {len(gaps)} gaps, {max(r.seed for r in results) + 1} flights each (× fell, □ damped)"
-    )
+    fig.suptitle(f"Deployed to a twin across {len(gaps)} gaps (× fell, □ damped)")
     for i, policy in enumerate(policies):
         colour = plots.LEG_COLOURS[i % len(plots.LEG_COLOURS)]
         for kind, marker in (("walked", "o"), ("fell", "x"), ("damped", "s")):
@@ -186,15 +189,7 @@ def figure(results: Sequence[FlightResult], path: Path) -> None:
             for name in ("distance", "shake"):
                 values = [asdict(r)[name] for r in chosen]
                 face = "none" if kind == "damped" else colour
-                axes[name].scatter(
-                    values,
-                    rows,
-                    marker=marker,
-                    s=22,
-                    c=colour if kind == "fell" else face,
-                    edgecolors=colour,
-                    linewidths=1,
-                )
+                axes[name].scatter(values, rows, marker=marker, s=22, color=colour, facecolor=face, linewidths=1)
         axes["distance"].scatter([], [], c=colour, s=22, label=policy)
     for name, label in (("distance", "distance (m)"), ("shake", "roll and pitch rate, rms (rad/s)")):
         axes[name].set(xlabel=label, ylim=(len(gaps) - 0.4, -0.6))
@@ -210,6 +205,11 @@ def _kind(result: FlightResult) -> str:
     return "fell" if result.fell else "damped" if result.fault else "walked"
 
 
+def _line(result: FlightResult) -> str:
+    end = f"{_kind(result)} {result.fault}"
+    return f"{result.policy:<18} {result.gap:<14} {result.seed}  {result.distance:6.2f} m  {end}"
+
+
 def main(arguments: Sequence[str]) -> None:
     """Fly, write, print."""
     if not arguments:
@@ -217,14 +217,7 @@ def main(arguments: Sequence[str]) -> None:
     out, policies = Path(arguments[0]), list(arguments[1:]) or ["untrained", *shipped_policies()]
     for policy in policies:
         find_pilot(policy)
-    results = fly_all(
-        policies,
-        list(GAPS),
-        SEEDS,
-        lambda r: print(
-            f"{r.policy:<18} {r.gap:<14} {r.seed}  {r.distance:6.2f} m  {_kind(r)} {r.fault}", file=sys.stderr
-        ),
-    )
+    results = fly_all(policies, list(GAPS), SEEDS, lambda result: print(_line(result), file=sys.stderr))
     write_csv(out / "flights.csv", results)
     figure(results, out / "deployment.png")
     print("\n".join(markdown(results)))
