@@ -117,18 +117,16 @@ def fly(policy: str, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> Flig
         fault = "" if outcome.fault is None else outcome.fault.kind
     except UserError:
         fault = "not calibrated"
-    if len(link.places) < 2:
-        return FlightResult(
-            policy=policy, gap=gap, seed=seed, seconds=0.0, distance=0.0, fell=False, fault=fault, shake=0.0
-        )
     places, ups = np.array(link.places), np.array(link.ups)
-    rates = np.diff(ups[:, :2], axis=0) / 0.002  # of the vertical in the trunk's frame: roll and pitch, not yaw
+    moved = len(places) > 1
+    # the vertical in the trunk's frame moves with roll and pitch, not with yaw
+    rates = np.diff(ups[:, :2], axis=0) / 0.002 if moved else np.zeros((1, 2))
     return FlightResult(
         policy=policy,
         gap=gap,
         seed=seed,
         seconds=0.002 * len(places),
-        distance=float(np.linalg.norm(places[-1, :2] - places[0, :2])),
+        distance=float(np.linalg.norm(places[-1, :2] - places[0, :2])) if moved else 0.0,
         fell=link.touched or fault == "tilt",
         fault=fault,
         shake=float(np.sqrt((rates**2).sum(axis=1).mean())),
