@@ -22,14 +22,14 @@ MILD = arrays(np.float64, (4, 3), elements=st.floats(-4, 4))
 @st.composite
 def moments(draw):
     """(seconds since the last tick, what the robot says or None, target)."""
-    elapsed = draw(st.sampled_from([0.002, 0.002, 0.002, 0.004, 0.01, 0.021, 0.06]))
+    elapsed = draw(st.sampled_from([0.002] * 6 + [0.01] * 6 + [0.021, 0.06]))
     wild = draw(st.integers(0, 9)) == 0
     position = draw(TABLES) if wild else np.array(A1.mid) + 0.2 * draw(MILD)
     velocity = draw(TABLES) if wild else 4.0 * draw(MILD)
     quaternion = draw(arrays(np.float64, 4, elements=NUMBERS)) if wild else np.array([1.0, 0.0, 0.0, 0.0])
     temperature = np.full((4, 3), draw(st.sampled_from([30.0] * 20 + [55.0, 61.0])))
     ticks = draw(st.sampled_from([None] * 2 + [round(1000 * elapsed)] * 12 + [0, -3, 5000, -5000]))
-    target = draw(st.none() | TABLES | MILD | st.just(np.array(A1.mid)))
+    target = draw(draw(st.sampled_from([st.just(np.array(A1.mid))] * 6 + [MILD] * 4 + [TABLES, st.none()])))
     return elapsed, ticks, position, velocity, quaternion, temperature, target
 
 
@@ -70,6 +70,26 @@ def test_no_sequence_of_states_and_targets_gets_an_unsafe_command_through(sequen
         assert newest is not safety.state or (newest.temperature < 60).all()
         assert np.isfinite(target).all()
         previous, previous_at = command.position, now
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.floats(0.0, 0.2))
+def test_no_command_follows_from_a_state_older_than_50_ms(gaps, latency):
+    """States come at gaps of 2 to 80 ms, each `latency` after it was true; commands are asked for every 2 ms."""
+    safety = Safety(A1, Limits(), tick_seconds=1e-3)
+    rest = np.zeros((4, 3))
+    arrivals = set(np.cumsum([0, *gaps]).tolist())
+    newest, received = 0, None
+    for step in range(max(arrivals) + 1):
+        now = 5.0 + latency + 0.002 * step
+        if step in arrivals:
+            newest = step
+            state = State(2 * step, np.eye(4)[0], rest[0], rest[0], A1.mid, rest, rest, rest + 30.0, np.zeros(4))
+            received = Received(state, now)
+        safety.watch(received, now)
+        if not safety.command(A1.mid, now).is_damping:
+            assert 0.002 * (step - newest) <= 0.050
+    assert (safety.fault is None) == (max(gaps) <= 21)  # states up to 40 ms old: the 21st tick brings the next one
 
 
 def standing(safety: Safety, a_state, now: float = 0.0) -> float:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.messages import Command, State, damping_command
-from ncap.rewards import pitch_of, roll_of
 from ncap.sim.robot import Robot
 
 Array = NDArray[np.float64]
@@ -137,14 +136,13 @@ class Safety:
 
     def _judge(self, state: State, now: float) -> None:
         limits = self.limits
-        if not all(np.isfinite(part).all() for part in state[1:]):
+        if not math.isfinite(sum(float(part.sum()) for part in state[1:])):
             self._fail("state is not a number", "some sensor reads NaN or infinity", now)
             return
         if abs(math.hypot(*state.quaternion) - 1.0) > 0.1:
             self._fail("no orientation", "the quaternion has not length 1", now)
             return
-        up = _vertical(state.quaternion)[None]
-        tilt = np.rad2deg(max(abs(float(roll_of(up)[0])), abs(float(pitch_of(up)[0]))))
+        tilt = tilt_deg(state.quaternion)
         speed, torque = float(np.abs(state.joint_velocity).max()), float(np.abs(state.torque).max())
         self._too_fast = self._too_fast + 1 if speed > limits.velocity else 0
         self._too_strong = self._too_strong + 1 if torque > limits.measured_torque else 0
@@ -196,7 +194,9 @@ class Safety:
             self.fault = Fault(kind, detail, now)
 
 
-def _vertical(quaternion: Array) -> Array:
-    """(3,) the vertical in the trunk's frame."""
-    w, x, y, z = quaternion / math.hypot(*quaternion)
-    return np.array([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)])
+def tilt_deg(quaternion: Array) -> float:
+    """Roll or pitch in degrees, whichever is larger, of an orientation (4,) w x y z, whatever its heading."""
+    w, x, y, z = quaternion.tolist()
+    up = w * w - x * x - y * y + z * z
+    across = max(abs(2 * (x * z - w * y)), abs(2 * (y * z + w * x)))
+    return math.degrees(math.atan2(across, up))
