@@ -17,8 +17,8 @@ FIRST_STATE: Final = 2.0
 """s to wait for a robot that says nothing."""
 SLOWEST: Final = 100.0
 """States a second that a robot must send at least."""
-STILL_VELOCITY: Final = 0.3
-"""rad/s, largest mean velocity of a joint of a robot that lies still."""
+STILL_VELOCITY: Final = 0.5
+"""rad/s, largest mean velocity of a joint of a robot that lies still; sensors are noisy."""
 STILL_POSITION: Final = 0.1
 """rad, largest standard deviation of a joint's position."""
 OFFSET: Final = 0.15

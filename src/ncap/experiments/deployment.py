@@ -179,8 +179,9 @@ def figure(results: Sequence[FlightResult], path: Path) -> None:
     policies = list(dict.fromkeys(result.policy for result in results))
     fig, axes = plots.figure(["distance shake"], size=(11, 0.28 * len(gaps) + 1.8), heights=(1,))
     fig.suptitle(f"Deployed to a twin across {len(gaps)} gaps (× fell, □ damped)")
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
     for i, policy in enumerate(policies):
-        colour = plots.LEG_COLOURS[i % len(plots.LEG_COLOURS)]
+        colour = colours[i % len(colours)]
         for kind, marker in (("walked", "o"), ("fell", "x"), ("damped", "s")):
             chosen = [r for r in results if r.policy == policy and _kind(r) == kind]
             rows = [gaps.index(r.gap) + 0.22 * (i - (len(policies) - 1) / 2) for r in chosen]
