@@ -17,8 +17,8 @@ from ncap.errors import UserError
 from ncap.policies.policy import ZeroController
 from ncap.sim.a1 import A1
 
-SHORT = Schedule(calibration=0.3, low=1.0, stand=1.0, hold=0.3, policy=1.5, halt=0.5, sit=1.0, damping=0.5)
-POLICY_AT = 2.7
+SHORT = Schedule(calibration=0.3, low=0.6, stand=0.8, hold=0.2, policy=0.9, halt=0.3, sit=0.6, damping=0.3)
+POLICY_AT = 2.2
 """s after the start at which the policy surely drives."""
 
 
@@ -58,7 +58,7 @@ def flight(policy="zero", gap=None, **settings):
 
 
 def test_a_flight_goes_through_all_phases_and_ends_on_the_belly_in_damping():
-    link, deployment = flight("untrained")
+    link, deployment = flight("untrained", schedule=replace(SHORT, policy=1.5, damping=0.6))
     outcome = deployment.run()
     names = [name for name, _ in outcome.phases]
     assert names == ["contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping"]
@@ -77,10 +77,10 @@ def test_the_first_command_holds_the_measured_pose_and_no_command_ever_jumps():
     moving = [(at, command) for at, command in link.log if not command.is_damping]
     np.testing.assert_allclose(moving[0][1].position, lying, atol=1e-2)
     times, positions = np.array([at for at, _ in moving]), np.array([command.position for _, command in moving])
-    rising = times < POLICY_AT - 0.2
+    rising = times < 1.85
     speed = np.abs(np.diff(positions[rising], axis=0)).max() / 0.002
-    # a smooth ramp's fastest moment is 1.5 times its mean: the calf goes from -2.5 to -1.2 in 1 s
-    assert speed == pytest.approx(1.5 * 1.3, rel=0.1)
+    # a smooth ramp's fastest moment is 1.5 times its mean: the calf goes from -2.5 to -1.2 in 0.8 s
+    assert speed == pytest.approx(1.5 * 1.3 / 0.8, rel=0.1)
     np.testing.assert_allclose(np.diff(times), 0.002, atol=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_the_policy_acts_every_30_ms_on_what_the_robot_measures():
     deployment.run()
     times = np.array([at for at, _, _ in probe.seen[1:]])  # the first is the contract's
     np.testing.assert_allclose(np.diff(times), 0.030, atol=1e-9)
-    assert len(times) == 50
+    assert len(times) == 30
     _, observation, truth = probe.seen[-1]
     offset = truth.joint_position - A1.mid
     position = np.where(offset < 0, offset / (A1.mid - A1.low), offset / (A1.high - A1.mid))
@@ -138,7 +138,7 @@ def test_one_stop_sits_down_and_a_second_damps_at_once():
     assert 0 <= link.twin.damped_at - (POLICY_AT + 0.2) <= 0.005
 
 
-@pytest.mark.parametrize("phase_at", [0.35, 1.5, 2.4, POLICY_AT, 4.5, 5.2])
+@pytest.mark.parametrize("phase_at", [0.35, 1.2, 1.8, POLICY_AT, 2.95, 3.4])
 def test_two_stops_damp_within_a_few_ticks_in_every_phase(phase_at):
     link, deployment = flight()
     link.calls = [(phase_at, deployment.stop), (phase_at, deployment.stop)]
@@ -159,7 +159,7 @@ def test_any_exception_damps_the_robot_and_is_passed_on(error):
     with pytest.raises(type(error)):
         deployment.run()
     assert 0 <= link.twin.damped_at - probe.seen[-1][0] <= 0.005
-    assert sum(command.is_damping for _, command in link.log) >= 200  # for half a second, not once
+    assert sum(command.is_damping for _, command in link.log) >= 100  # for a while, not once
 
 
 def test_a_link_that_fails_in_between_still_carries_damping():

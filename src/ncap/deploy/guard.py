@@ -10,6 +10,7 @@ from typing import IO, Final, Self
 
 from ncap.deploy.link import LcmLink
 from ncap.deploy.messages import damping_command
+from ncap.errors import UserError
 
 SECONDS: Final = 1.0
 """How long damping is sent."""
@@ -26,7 +27,8 @@ class Guard:
             start_new_session=True,  # what ends us, a Ctrl-C or a closed terminal, is not for it
         )
         assert self._process.stdout is not None
-        self._process.stdout.readline()  # it is on the network
+        if not self._process.stdout.readline():  # else it is on the network
+            raise UserError("the guard process does not start; without it nothing is armed")
 
     def __enter__(self) -> Self:
         return self
