@@ -190,14 +190,15 @@ def other_twin():
 DEPLOY = """
 import json, sys
 from pathlib import Path
-from ncap.deploy import loop, session
+from ncap.deploy import calibration, loop, session
 from ncap.deploy.safety import Limits
 # a test machine is busy: a stall of its scheduler is not what is tested here
 busy = Limits(state_age=2.0, deadline=2.0, longest_gap=2.0, tick_jump=2.0)
+calibration.SLOWEST = 5.0
 original = loop.Deployment.__init__
 loop.Deployment.__init__ = lambda self, *a, **k: original(self, *a, **k | {"limits": busy})
 schedule = loop.Schedule(
-    calibration=0.3, low=0.6, stand=0.8, hold=0.2, policy=float(sys.argv[3]), halt=0.3, sit=0.5, damping=0.3
+    calibration=1.0, low=0.6, stand=0.8, hold=0.2, policy=float(sys.argv[3]), halt=0.3, sit=0.5, damping=0.3
 )
 outcome, folder = session.fly("untrained", sys.argv[1], armed=True, rearm=True, seconds=1.0, seed=0,
     out=Path(sys.argv[2]), report=lambda line: print(line, flush=True), schedule=schedule)
@@ -209,7 +210,10 @@ print(json.dumps({"fault": outcome.fault and outcome.fault.kind, "sent": outcome
 def start_deploy(port, folder, seconds):
     link = f"lcm://239.255.76.67:{port}"
     return subprocess.Popen(
-        [sys.executable, "-c", DEPLOY, link, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", DEPLOY, link, str(folder), str(seconds)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 
@@ -238,6 +242,7 @@ def test_a_flight_over_real_multicast_between_two_processes_without_the_simulato
     while process.poll() is None:
         ear.listen(0.2)
     out = process.communicate()[0].splitlines()
+    assert process.returncode == 0, out
     result = json.loads(out[-1])
     assert result["fault"] is None
     assert result["heavy"] == []  # NumPy only
