@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncap.deploy.flight import FlightFacts, FlightRecorder, read_log, write_recording
+from ncap.deploy.flight import PHASES, FlightFacts, FlightRecorder, read_log, write_recording
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.odometry import feet
@@ -49,12 +49,15 @@ def flown(tmp_path_factory):
 def test_the_log_has_every_tick_with_its_command(flown):
     folder, outcome, _ = flown
     facts, log = read_log(folder)
-    started, ended = outcome.phases[2][1], outcome.phases[-1][1]
-    assert len(log) == pytest.approx((ended - started) / 0.002, abs=8)
-    np.testing.assert_allclose(np.diff(log["time"]), 0.002, atol=1e-9)
+    started, ended = outcome.phases[2][1], outcome.phases[-1][1] + SHORT.damping
+    assert len(log) == pytest.approx((ended - started) / 0.002, abs=3)
+    np.testing.assert_allclose(np.diff(log["time"]), 0.002, atol=0.0021)
     assert facts.policy_checksum == find_pilot("untrained").checksum
     assert log["acted"].sum() == round(4.0 / 0.030 + 0.5)
-    assert (log["command_kp"] > 0).all()
+    damped = log["phase"] == PHASES.index("damping")
+    assert (log["command_kp"][~damped] > 0).all()
+    assert (log["command_kp"][damped] == 0).all()
+    assert damped.sum() == round(SHORT.damping / 0.002)
 
 
 def test_the_recording_is_the_walk_that_the_twin_made(flown):

@@ -179,6 +179,30 @@ def test_a_link_that_fails_in_between_still_carries_damping():
     assert link.twin.command.is_damping
 
 
+def test_a_terminal_that_is_gone_does_not_keep_the_robot_from_being_damped():
+    def shout(line):
+        raise BrokenPipeError
+
+    link, deployment = flight(report=shout)
+    outcome = deployment.run()
+    assert [name for name, _ in outcome.phases][-1] == "damping"
+    assert link.log[-1][1].is_damping
+
+
+def test_damping_is_sent_before_anything_else_can_fail():
+    class Shouting(Exception):
+        pass
+
+    def shout(line):
+        if "damping" in line:
+            raise Shouting
+
+    link, deployment = flight(report=shout)
+    with pytest.raises(Shouting):
+        deployment.run()
+    assert link.log[-1][1].is_damping
+
+
 def test_a_killed_parent_damps_the_robot(monkeypatch):
     link, deployment = flight()
     link.calls = [(POLICY_AT, lambda: monkeypatch.setattr(os, "getppid", lambda: 1))]

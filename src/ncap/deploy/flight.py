@@ -118,7 +118,7 @@ def write_recording(folder: Path) -> Path:
 
     quaternion = signal("quaternion")
     quaternion /= np.maximum(np.linalg.norm(quaternion, axis=1, keepdims=True), 1e-9)
-    joints, force = signal("joint_position"), signal("foot_force")
+    joints, force = np.nan_to_num(signal("joint_position")), signal("foot_force")
     measured = (quaternion, signal("angular_velocity"), joints, signal("joint_velocity"), force)
     position, velocity = reckon(signal("time"), *(np.nan_to_num(part) for part in measured))
     # rows at equal distances in time, although ticks may be late

@@ -7,7 +7,7 @@ the safety layer makes of it. The policy acts every 30 ms; the motors' PD runs a
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final
@@ -86,8 +86,8 @@ class Deployment:
         self._stops, self._parent = 0, os.getppid()
         self._phase = ""
         self._next_tick = self._next_report = 0.0
+        self.calibration: Calibration | None = None
         self.safety: Safety
-        self.calibration: Calibration
 
     def stop(self) -> None:
         """Sit down, then damp. Asked twice: damp at once."""
@@ -98,7 +98,7 @@ class Deployment:
         try:
             self._enter("contract")
             for what, found in check_contract(self.pilot, self.robot, self.limits).items():
-                self._report(f"  {what}: {found}")
+                self._say(f"  {what}: {found}")
             self._enter("calibration")
             self._calibrate()
             self._fly()
@@ -109,9 +109,9 @@ class Deployment:
     def _calibrate(self) -> None:
         self.calibration = found = calibrate(self.link, self.limits, seconds=self.schedule.calibration)
         self.safety = Safety(self.robot, self.limits, tick_seconds=found.tick_seconds)
-        self._report(f"  tick: {TICKS[found.tick_seconds]}, {found.state_rate:.0f} states a second")
-        self._report(f"  torque zero: up to {np.abs(found.torque_zero).max():.2f} N m")
-        self._report(f"  foot tare: {np.round(found.foot_tare).tolist()}")
+        self._say(f"  tick: {TICKS[found.tick_seconds]}, {found.state_rate:.0f} states a second")
+        self._say(f"  torque zero: up to {np.abs(found.torque_zero).max():.2f} N m")
+        self._say(f"  foot tare: {np.round(found.foot_tare).tolist()}")
 
     def _fly(self) -> None:
         """Rise, walk, sit: as far as it goes."""
@@ -132,7 +132,7 @@ class Deployment:
                 self._follow(phase, targets)
         self.outcome.fault, self.outcome.warm = self.safety.fault, self.outcome.warm or self.safety.warm
         if self.outcome.fault is not None:
-            self._report(f"FAULT {self.outcome.fault.kind}: {self.outcome.fault.detail}")
+            self._say(f"FAULT {self.outcome.fault.kind}: {self.outcome.fault.detail}")
 
     def _follow(self, phase: str, targets: Iterator[Array]) -> bool:
         """Send a phase's targets, tick by tick. Returns whether the flight goes on."""
@@ -162,6 +162,8 @@ class Deployment:
 
     def _act(self, seconds: float) -> Iterator[Array]:
         """The policy's targets."""
+        assert self.calibration is not None
+        zero, tare = self.calibration.torque_zero, self.calibration.foot_tare
         controller, memory, target = self.pilot.controller, self.pilot.controller.reset([self.seed]), self.robot.mid
         started = due = self.link.now()
         while (now := self.link.now()) < started + seconds:
@@ -169,10 +171,7 @@ class Deployment:
             if now >= due - TICK / 4 and state is not None:
                 due = max(due, now - CONTROL_DT) + CONTROL_DT
                 observation = self.robot.observation(
-                    state.joint_position,
-                    state.torque - self.calibration.torque_zero,
-                    state.joint_velocity,
-                    state.foot_force - self.calibration.foot_tare,
+                    state.joint_position, state.torque - zero, state.joint_velocity, state.foot_force - tare
                 )
                 memory, action = controller.act(memory, observation[None])
                 target = self.robot.targets(action[0])
@@ -184,7 +183,7 @@ class Deployment:
     def _enter(self, phase: str) -> None:
         self._phase = phase
         self.outcome.phases.append((phase, self.link.now()))
-        self._report(f"phase {phase}")
+        self._say(f"phase {phase}")
 
     def _wait(self) -> None:
         """Until the next tick; ticks that are already past are not made up for."""
@@ -195,37 +194,48 @@ class Deployment:
         if self.armed:
             self.link.send(command)
             self.outcome.sent += 1
+        self._record(command)
         now, state = self.link.now(), self.safety.state
-        if state is None:
-            return
-        if self._recorder is not None:
-            self._recorder.write(now, self._phase, state, state.foot_force - self.calibration.foot_tare, command)
-        if now >= self._next_report:
+        if now >= self._next_report and state is not None:
             self._next_report = now + 1.0
             self.outcome.warm = self.outcome.warm or self.safety.warm
-            self._report(
+            self._say(
                 f"  {'sent' if self.armed else 'would send'}: thigh {np.round(command.position[:, 1], 2).tolist()}"
                 f" calf {np.round(command.position[:, 2], 2).tolist()} rad; hottest motor"
                 f" {state.temperature.max():.0f} °C{' (WARM)' if self.safety.warm else ''}"
             )
 
+    def _record(self, command: Command) -> None:
+        received = self.link.newest()
+        if self._recorder is not None and received is not None and self.calibration is not None:
+            foot_force = received.state.foot_force - self.calibration.foot_tare
+            self._recorder.write(self.link.now(), self._phase, received.state, foot_force, command)
+
     def _damp(self) -> None:
-        """Send damping for a while, even over a link that fails now and then."""
-        self._enter("damping")
-        self.outcome.malformed = self.link.malformed
-        end, failure = self.link.now() + self.schedule.damping, None
-        for _ in range(max(1, round(self.schedule.damping / TICK))):
+        """Send damping for a while, first of all and even over a link that fails now and then."""
+        command, failure = damping_command(), None
+        end = self.link.now() + self.schedule.damping
+        for tick in range(max(1, round(self.schedule.damping / TICK))):
             try:
                 if self.armed:
-                    self.link.send(damping_command())
+                    self.link.send(command)
                     self.outcome.sent += 1
+                if tick == 0:
+                    self._enter("damping")
+                self._record(command)
                 self._wait()
             except OSError as error:
                 failure = error
             if self.link.now() > end:
                 break
+        self.outcome.malformed = self.link.malformed
         if failure is not None:
             raise failure
+
+    def _say(self, line: str) -> None:
+        """Tell the operator, whose terminal may be gone: that is no reason to leave the robot alone."""
+        with suppress(OSError):
+            self._report(line)
 
     def _orphaned(self) -> bool:
         return os.getppid() != self._parent
