@@ -1,11 +1,12 @@
 """One episode kept to be looked at: a replay draws it, a robot's flight recorder writes it.
 
-Shapes: T control steps, N neurons; legs FL, FR, HL, HR; SI units.
+Shapes: T control steps, N neurons; legs FL, FR, HL, HR; SI units. The simulator is imported only where an episode is
+played or a task looked up, because the machine beside a robot has none.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from ncap.errors import UserError
 from ncap.policies.policy import Controller
 from ncap.policies.storage import read_tensors, write_tensors
-from ncap.rollout import rollout
-from ncap.tasks import Task, find_task
+
+if TYPE_CHECKING:
+    from ncap.tasks import Task
 
 Array = NDArray[np.float64]
 
@@ -58,6 +60,8 @@ class Recording:
     @classmethod
     def load(cls, path: Path) -> "Recording":
         """Read what `save` wrote; anything else is refused with the reason."""
+        from ncap.tasks import find_task
+
         tensors, description = read_tensors(path)
         about = description.get("recording")
         if about is None:
@@ -67,8 +71,10 @@ class Recording:
         return cls(**values)
 
 
-def record(task: Task, controller: Controller, seed: int, title: str) -> Recording:
+def record(task: "Task", controller: Controller, seed: int, title: str) -> Recording:
     """Play one episode with the first individual of a controller, up to a fall or to its end."""
+    from ncap.rollout import rollout
+
     names = tuple(getattr(getattr(controller, "circuit", None), "neurons", ()))
     episode = rollout(task, controller, [seed], record=(*_SIGNALS, *(("neurons",) if names else ())))
     lived = int(episode.steps[0])

@@ -6,7 +6,7 @@ Imports of anything heavy stand inside the commands, so that `ncap --help` answe
 import sys
 from collections.abc import Sequence
 
-from ncap.cli import circuit, learning, machine, view  # noqa: F401 - importing a room registers its commands
+from ncap.cli import circuit, learning, machine, robot, view  # noqa: F401 - importing a room registers its commands
 from ncap.cli.app import app
 from ncap.errors import UserError
 

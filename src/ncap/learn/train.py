@@ -18,7 +18,7 @@ from ncap.errors import UserError, unknown_name
 from ncap.learn import es
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.policies.mlp import INPUTS, MLPPolicy
-from ncap.policies.ncap import NCAPPolicy
+from ncap.policies.ncap import COMMANDS, NCAPPolicy
 from ncap.policies.storage import Policy, describe, save_policy
 from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
@@ -27,8 +27,6 @@ Array = NDArray[np.float64]
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
-COMMANDS: Final = {"walk": 0.0, "run": 0.2}
-"""Brainstem command by the second word of a task's name."""
 
 
 @dataclass(frozen=True, kw_only=True)

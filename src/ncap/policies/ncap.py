@@ -31,6 +31,8 @@ HALF_CENTRES: Final = ("flexor", "extensor")
 MOVED: Final = ("thigh", "calf")
 """The joints that the pattern formation moves. Hips are held at 0."""
 GIRDLES: Final = ("fore", "hind")
+COMMANDS: Final = {"walk": 0.0, "run": 0.2}
+"""Brainstem command by the second word of a task's name."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.

@@ -1,0 +1,91 @@
+"""What is found out about a robot that lies still with limp motors: offsets, and the unit of its clock."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.deploy.link import Link
+from ncap.deploy.messages import State
+from ncap.deploy.safety import Limits
+from ncap.errors import UserError
+
+Array = NDArray[np.float64]
+
+FIRST_STATE: Final = 2.0
+"""s to wait for a robot that says nothing."""
+SLOWEST: Final = 100.0
+"""States a second that a robot must send at least."""
+STILL_VELOCITY: Final = 0.5
+"""rad/s, largest mean velocity of a joint of a robot that lies still; sensors are noisy."""
+STILL_POSITION: Final = 0.1
+"""rad, largest standard deviation of a joint's position."""
+OFFSET: Final = 0.15
+"""rad that a joint may read beyond its limits."""
+TICKS: Final = {1e-3: "ms", 1e-6: "µs"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibration:
+    """What to subtract from the sensors, and how long a tick is."""
+
+    torque_zero: Array
+    """(leg, 3) N m that limp motors report."""
+    foot_tare: Array
+    """(leg,) force that unloaded feet report."""
+    tick_seconds: float
+    state_rate: float
+    """States received a second."""
+
+
+def calibrate(link: Link, limits: Limits, *, seconds: float) -> Calibration:
+    """Listen to a robot for some time, without a word to it. A robot that cannot be understood is a UserError."""
+    states, arrivals = _listen(link, seconds)
+    span = arrivals[-1] - arrivals[0]
+    rate = (len(states) - 1) / span if span > 0 else 0.0
+    if rate < SLOWEST:
+        raise UserError(f"the robot sends {rate:.0f} states a second; at least {SLOWEST:.0f} are needed")
+    positions = np.array([state.joint_position for state in states])
+    position, velocity = positions.mean(axis=0), np.mean([state.joint_velocity for state in states], axis=0)
+    low, high = np.array(limits.position_low) - OFFSET, np.array(limits.position_high) + OFFSET
+    if not ((position > low) & (position < high)).all():
+        raise UserError(f"a joint reads beyond its limits, check its offset: {np.round(position, 2).tolist()} rad")
+    if np.abs(velocity).max() > STILL_VELOCITY or positions.std(axis=0).max() > STILL_POSITION:
+        raise UserError("the robot is moving: put it on its belly, feet without load, and start again")
+    return Calibration(
+        torque_zero=np.mean([state.torque for state in states], axis=0),
+        foot_tare=np.median([state.foot_force for state in states], axis=0),
+        tick_seconds=_tick_seconds((states[-1].tick - states[0].tick) % 2**32 / span),
+        state_rate=rate,
+    )
+
+
+def _listen(link: Link, seconds: float) -> tuple[list[State], list[float]]:
+    """States with a new tick, and when they came."""
+    started = moment = link.now()
+    states: list[State] = []
+    arrivals: list[float] = []
+    while moment < started + (seconds if states else FIRST_STATE):
+        moment += 0.002
+        link.wait_until(moment)
+        received = link.newest()
+        if received is not None and (not states or received.state.tick > states[-1].tick):
+            if not states:
+                started = received.at
+            states.append(received.state)
+            arrivals.append(received.at)
+    if link.rivals:
+        raise UserError(f"somebody else commands the robot on {link.name}: {link.rivals} commands were heard")
+    if not states:
+        dropped = f"; {link.malformed} datagrams were malformed" if link.malformed else ""
+        raise UserError(f"no state came from the robot on {link.name} within {FIRST_STATE:g} s{dropped}")
+    return states, arrivals
+
+
+def _tick_seconds(rate: float) -> float:
+    """The SDK documents µs, robots count ms: believe the clock, even one that stumbles on a busy machine."""
+    for unit in TICKS:
+        if 0.5 < rate * unit < 2.0:
+            return unit
+    raise UserError(f"the robot's clock counts {rate:.0f} ticks a second, which is neither ms nor µs")

@@ -1,0 +1,229 @@
+"""The robot's messages: Unitree's packed LowState and LowCmd (SDK v3.3.1), to and from our own types.
+
+This is the only file that knows Unitree's leg order (FR, FL, RR, RL), its sign of the torque, its struct layouts and
+its checksum. Everything that leaves it is in project order (FL, FR, HL, HR) and SI units.
+"""
+
+import struct
+import zlib
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+STATE_CHANNEL: Final = "LCM_Low_State"
+COMMAND_CHANNEL: Final = "LCM_Low_Cmd"
+LOW_LEVEL: Final = 0xFF
+MOTOR_ON: Final = 0x0A
+POSITION_STOP: Final = 2.146e9
+"""A motor's q that means: no position is commanded."""
+DAMPING_KD: Final = 5.0
+"""N m s / rad of every joint while damping: the robot sinks within a few seconds instead of falling."""
+
+_LEGS: Final = np.array([1, 0, 3, 2])
+"""Row i of our tables is leg _LEGS[i] of Unitree's. Its own inverse."""
+_MOTORS: Final = 12
+
+_HEAD: Final = [("levelFlag", "u1"), ("commVersion", "<u2"), ("robotID", "<u2"), ("SN", "<u4"), ("bandWidth", "u1")]
+_IMU: Final = np.dtype(
+    [
+        *((name, "<f4", (size,)) for name, size in (("quaternion", 4), ("gyroscope", 3), ("accelerometer", 3))),
+        ("rpy", "<f4", (3,)),
+        ("temperature", "i1"),
+    ]
+)
+_MOTOR_STATE: Final = np.dtype(
+    [
+        ("mode", "u1"),
+        *((name, "<f4") for name in ("q", "dq", "ddq", "tauEst", "q_raw", "dq_raw", "ddq_raw")),
+        ("temperature", "i1"),
+        ("reserve", "<u4", (2,)),
+    ]
+)
+_MOTOR_COMMAND: Final = np.dtype(
+    [("mode", "u1"), *((name, "<f4") for name in ("q", "dq", "tau", "Kp", "Kd")), ("reserve", "<u4", (3,))]
+)
+_TAIL: Final = [("wirelessRemote", "u1", (40,)), ("reserve", "<u4"), ("crc", "<u4")]
+LOW_STATE: Final = np.dtype(
+    [
+        *_HEAD,
+        ("imu", _IMU),
+        ("motorState", _MOTOR_STATE, (20,)),
+        ("footForce", "<i2", (4,)),
+        ("footForceEst", "<i2", (4,)),
+        ("tick", "<u4"),
+        *_TAIL,
+    ]
+)
+LOW_COMMAND: Final = np.dtype([*_HEAD, ("motorCmd", _MOTOR_COMMAND, (20,)), ("led", "u1", (4, 3)), *_TAIL])
+STATE_BYTES: Final = 891
+COMMAND_BYTES: Final = 730
+if (LOW_STATE.itemsize, LOW_COMMAND.itemsize) != (STATE_BYTES, COMMAND_BYTES):
+    raise AssertionError("the layout of the robot's messages is wrong")
+
+
+class MalformedMessage(ValueError):
+    """A datagram that is not what it should be. It is dropped and counted, never acted upon."""
+
+
+class State(NamedTuple):
+    """What the robot says of itself. Joint tables are (leg, 3)."""
+
+    tick: int
+    """The robot's clock; its unit is found out when the robot is calibrated."""
+    quaternion: Array
+    """(4,) w x y z of the trunk."""
+    angular_velocity: Array
+    """(3,) rad/s in the trunk's frame."""
+    acceleration: Array
+    """(3,) m/s² in the trunk's frame, gravity included."""
+    joint_position: Array
+    joint_velocity: Array
+    torque: Array
+    """N m, positive in the joint's direction."""
+    temperature: Array
+    """°C of the motors."""
+    foot_force: Array
+    """(4,) raw, with an offset that drifts."""
+
+
+class Command(NamedTuple):
+    """What the motors are to do: torque = kp (position - q) - kd dq. Tables (leg, 3)."""
+
+    position: Array
+    kp: Array
+    kd: Array
+
+    @property
+    def is_damping(self) -> bool:
+        """Whether it only brakes."""
+        return not self.kp.any()
+
+
+def damping_command() -> Command:
+    """Brake every joint, hold none."""
+    return Command(np.full((4, 3), POSITION_STOP), np.zeros((4, 3)), np.full((4, 3), DAMPING_KD))
+
+
+def encode_state(state: State) -> bytes:
+    """LowState, as the robot sends it."""
+    message = np.zeros((), LOW_STATE)
+    message["levelFlag"] = LOW_LEVEL
+    message["imu"]["quaternion"], message["imu"]["gyroscope"] = state.quaternion, state.angular_velocity
+    message["imu"]["accelerometer"] = state.acceleration
+    motors = message["motorState"][:_MOTORS]
+    motors["mode"] = MOTOR_ON
+    motors["q"], motors["dq"] = _theirs(state.joint_position), _theirs(state.joint_velocity)
+    motors["tauEst"] = -_theirs(state.torque)
+    motors["temperature"] = _theirs(state.temperature)
+    message["footForce"] = np.clip(np.round(state.foot_force[_LEGS]), -32768, 32767)
+    message["tick"] = state.tick % 2**32
+    return _signed(message)
+
+
+def decode_state(data: bytes) -> State:
+    """The state in a LowState datagram. Whether its numbers make sense is for the safety layer to judge."""
+    message = _checked(data, LOW_STATE)
+    imu, motors = message["imu"], message["motorState"][:_MOTORS]
+    return State(
+        tick=int(message["tick"]),
+        quaternion=imu["quaternion"].astype(np.float64),
+        angular_velocity=imu["gyroscope"].astype(np.float64),
+        acceleration=imu["accelerometer"].astype(np.float64),
+        joint_position=_ours(motors["q"]),
+        joint_velocity=_ours(motors["dq"]),
+        torque=-_ours(motors["tauEst"]),
+        temperature=_ours(motors["temperature"]),
+        foot_force=message["footForce"][_LEGS].astype(np.float64),
+    )
+
+
+def encode_command(command: Command) -> bytes:
+    """LowCmd, as the robot expects it."""
+    message = np.zeros((), LOW_COMMAND)
+    message["levelFlag"] = LOW_LEVEL
+    motors = message["motorCmd"][:_MOTORS]
+    motors["mode"] = MOTOR_ON
+    motors["q"], motors["Kp"], motors["Kd"] = (_theirs(part) for part in command)
+    return _signed(message)
+
+
+def decode_command(data: bytes) -> Command:
+    """The command in a LowCmd datagram."""
+    motors = _checked(data, LOW_COMMAND)["motorCmd"][:_MOTORS]
+    return Command(*(_ours(motors[name]) for name in ("q", "Kp", "Kd")))
+
+
+def command_for_sdk(command: Command) -> NDArray[np.float32]:
+    """(60,) for the SDK's Python module: q, Kp, dq, Kd, tau of every motor, an order other than the struct's."""
+    numbers = np.zeros((_MOTORS, 5), np.float32)
+    numbers[:, 0], numbers[:, 1], numbers[:, 3] = (_theirs(part) for part in command)
+    return numbers.ravel()
+
+
+def state_from_sdk(observed: Any) -> State:
+    """The state in the object that the SDK's Python module gives, which has the fields of LowState. Copies."""
+    motors = observed.motorState[:_MOTORS]
+
+    def table(name: str) -> Array:
+        return _ours(np.array([getattr(motor, name) for motor in motors], np.float64))
+
+    return State(
+        tick=int(observed.tick),
+        quaternion=np.array(observed.imu.quaternion, np.float64),
+        angular_velocity=np.array(observed.imu.gyroscope, np.float64),
+        acceleration=np.array(observed.imu.accelerometer, np.float64),
+        joint_position=table("q"),
+        joint_velocity=table("dq"),
+        torque=-table("tauEst"),
+        temperature=table("temperature"),
+        foot_force=np.array(observed.footForce, np.float64)[_LEGS],
+    )
+
+
+def checksum(data: bytes) -> int:
+    """Unitree's CRC of a message: over its 32-bit words up to, and without, the last one that fits.
+
+    It is the plain CRC-32 with polynomial 0x04C11DB7, started from all ones, that takes every little-endian word from
+    its highest bit down, and is not inverted at the end. zlib's CRC-32 has the same polynomial but takes bytes from
+    their lowest bit up and inverts the result. So: reverse all 32 bits of every word, let zlib do the work in C, undo
+    the inversion, and reverse the 32 bits of the result.
+    """
+    words = len(data) // 4 - 1
+    reversed_words = np.frombuffer(data, "<u4", words).byteswap().tobytes().translate(_REVERSED_BITS)
+    reflected = zlib.crc32(reversed_words) ^ 0xFFFFFFFF
+    return int.from_bytes(struct.pack("<I", reflected).translate(_REVERSED_BITS), "big")
+
+
+_REVERSED_BITS: Final = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _signed(message: NDArray[np.void]) -> bytes:
+    message["crc"] = checksum(message.tobytes())
+    return message.tobytes()
+
+
+def _checked(data: bytes, layout: np.dtype[np.void]) -> NDArray[np.void]:
+    if len(data) != layout.itemsize:
+        raise MalformedMessage(f"{len(data)} bytes instead of {layout.itemsize}")
+    message = np.frombuffer(data, layout)[0]
+    if message["crc"] != checksum(data):
+        raise MalformedMessage("the checksum does not fit")
+    if message["levelFlag"] != LOW_LEVEL:
+        raise MalformedMessage(f"level {int(message['levelFlag']):#x} instead of {LOW_LEVEL:#x}")
+    result: NDArray[np.void] = message
+    return result
+
+
+def _ours(motors: NDArray[Any]) -> Array:
+    """(12,) in Unitree's order -> (leg, 3) in ours."""
+    table: Array = motors.reshape(4, 3)[_LEGS].astype(np.float64)
+    return table
+
+
+def _theirs(table: Array) -> Array:
+    """(leg, 3) in our order -> (12,) in Unitree's."""
+    motors: Array = table[_LEGS].reshape(_MOTORS)
+    return motors

@@ -1,0 +1,92 @@
+"""Every fault is injected through the twin while the policy drives; damping must reach the robot within 50 ms of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from ncap.deploy.gap import Gap
+from ncap.deploy.link import TwinLink
+from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.pilot import find_pilot
+from ncap.deploy.twin import FAULTS, Twin
+from ncap.policies.policy import ZeroController
+
+SHORT = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.2, policy=1.0, damping=0.2)
+FAULT_AT = 2.3
+REACTIONS = {
+    "silence": "old state",
+    "frozen-tick": "frozen tick",
+    "jumping-tick": "jumping tick",
+    "restart": "jumping tick",
+    "nan": "state is not a number",
+    "short": "old state",
+    "corrupt": "old state",
+    "hot": "temperature",
+    "overspeed": "velocity",
+    "overtorque": "torque",
+    "tilt": "tilt",
+}
+
+
+def fly(fault: str, gap: Gap | None = None, policy: str = "untrained"):
+    twin = Twin(gap, faults=[(FAULT_AT, fault)])
+    return twin, Deployment(TwinLink(twin), find_pilot(policy), armed=True, schedule=SHORT).run()
+
+
+@pytest.mark.parametrize("fault", REACTIONS)
+def test_every_fault_damps_the_robot_within_50_ms(fault):
+    twin, outcome = fly(fault)
+    assert outcome.fault.kind == REACTIONS[fault]
+    assert 0 <= twin.damped_at - FAULT_AT <= 0.050
+    assert [name for name, _ in outcome.phases][-2:] == ["policy", "damping"]  # no sitting down after a fault
+
+
+@pytest.mark.parametrize("fault", ["silence", "hot", "overspeed"])
+def test_a_network_of_5_ms_with_jitter_and_loss_does_not_delay_damping_beyond_50_ms(fault):
+    twin, outcome = fly(fault, Gap(latency=0.002, jitter=0.003, loss=0.05, duplication=0.05))
+    assert outcome.fault.kind == REACTIONS[fault]
+    assert 0 <= twin.damped_at - FAULT_AT <= 0.050
+
+
+def test_a_robot_that_hears_no_commands_damps_itself():
+    twin, _ = fly("deaf")
+    assert 0 <= twin.damped_at - FAULT_AT <= 0.050
+
+
+def test_every_fault_of_the_twin_has_a_test():
+    assert {*REACTIONS, "deaf"} == set(FAULTS)
+
+
+class Slow(ZeroController):
+    """Thinks for a while, in the twin's time, at its 20th and every later step."""
+
+    def __init__(self, twin: Twin, seconds: float):
+        self.twin, self.seconds, self.steps, self.first = twin, seconds, 0, 0.0
+
+    def act(self, state, observation):
+        self.steps += 1
+        if self.steps >= 20:
+            self.first = self.first or self.twin.time
+            self.twin.advance(self.twin.time + self.seconds)
+        return super().act(state, observation)
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0.060, 20), (0.021, 22)])
+def test_missed_deadlines_are_a_fault_at_once_if_long_and_at_the_third_if_short(seconds, steps):
+    twin = Twin()
+    slow = Slow(twin, seconds)
+    pilot = replace(find_pilot("zero"), controller=slow)
+    outcome = Deployment(TwinLink(twin), pilot, armed=True, schedule=SHORT).run()
+    assert outcome.fault.kind == "missed deadline"
+    assert slow.steps == steps
+    # the robot itself has braked since 22 ms after the last command; ours follows when the policy is back
+    assert twin.damped_at - slow.first <= 0.050 or steps > 20
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.05, 0.20])
+def test_loss_alone_is_no_fault(loss):
+    twin = Twin(Gap(loss=loss))
+    schedule = replace(SHORT, policy=3.0)
+    outcome = Deployment(TwinLink(twin), find_pilot("untrained"), armed=True, schedule=schedule).run()
+    assert outcome.fault is None
+    assert twin.truth().position[0] > 0.3

@@ -1,0 +1,138 @@
+"""The flight recorder keeps every tick, in constant memory, and its recording is what the robot did."""
+
+import gc
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ncap.deploy.flight import PHASES, FlightFacts, FlightRecorder, read_log, write_recording
+from ncap.deploy.link import TwinLink
+from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.odometry import feet
+from ncap.deploy.pilot import find_pilot
+from ncap.deploy.twin import Twin
+from ncap.errors import UserError
+from ncap.recording import Recording
+from ncap.sim.a1 import A1
+
+SHORT = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.2, policy=4.0, halt=0.5, sit=0.6, damping=0.2)
+
+
+def fly(folder, schedule=SHORT, policy="untrained"):
+    pilot, link = find_pilot(policy), TwinLink(Twin())
+    facts = FlightFacts(
+        title="a test", task="flat-walk", policy_checksum=pilot.checksum, link="twin", armed=True, seed=0,
+        neuron_names=pilot.neuron_names,
+    )  # fmt: skip
+    path = []
+    with FlightRecorder(folder, facts) as recorder:
+        deployment = Deployment(link, pilot, armed=True, schedule=schedule, recorder=recorder)
+        wait = link.wait_until
+
+        def watched(moment):
+            wait(moment)
+            path.append((link.now(), link.twin.truth().position))
+
+        link.wait_until = watched
+        outcome = deployment.run()
+    return outcome, path
+
+
+@pytest.fixture(scope="module")
+def flown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("flights") / "one"
+    return folder, *fly(folder)
+
+
+def test_the_log_has_every_tick_with_its_command(flown):
+    folder, outcome, _ = flown
+    facts, log = read_log(folder)
+    started, ended = outcome.phases[2][1], outcome.phases[-1][1] + SHORT.damping
+    assert len(log) == pytest.approx((ended - started) / 0.002, abs=3)
+    np.testing.assert_allclose(np.diff(log["time"]), 0.002, atol=0.0021)
+    assert facts.policy_checksum == find_pilot("untrained").checksum
+    assert log["acted"].sum() == round(4.0 / 0.030 + 0.5)
+    damped = log["phase"] == PHASES.index("damping")
+    assert (log["command_kp"][~damped] > 0).all()
+    assert (log["command_kp"][damped] == 0).all()
+    assert damped.sum() == round(SHORT.damping / 0.002)
+
+
+def test_the_recording_is_the_walk_that_the_twin_made(flown):
+    folder, _, path = flown
+    recording = Recording.load(folder / "recording.safetensors")
+    assert recording.control_dt == 0.030
+    assert recording.neurons.shape == (len(recording.position), 28)
+    assert recording.neurons.max() > 0.5
+    assert np.abs(recording.action).max() <= 1.0
+    # dead reckoning on the robot's own sensors: within a fifth of the distance that the simulator knows, and 2 cm up
+    times, places = np.array([at for at, _ in path]), np.array([place for _, place in path])
+    _, log = read_log(folder)
+    chosen = np.searchsorted(times, log["time"][0] + 0.030 * np.arange(len(recording.position)))
+    truth = places[np.minimum(chosen, len(places) - 1)]
+    walked = truth[-1, 0] - truth[0, 0]
+    assert walked > 0.4
+    assert recording.position[-1, 0] - recording.position[0, 0] == pytest.approx(walked, rel=0.2)
+    np.testing.assert_allclose(recording.position[:, 2], truth[:, 2], atol=0.03)
+
+
+def test_a_log_that_was_cut_short_still_gives_a_recording(flown, tmp_path):
+    folder, _, _ = flown
+    for name in ("about.json", "log.rows"):
+        data = (folder / name).read_bytes()
+        (tmp_path / name).write_bytes(data if name == "about.json" else data[: len(data) // 2 - 7])
+    whole, part = (Recording.load(write_recording(path)) for path in (folder, tmp_path))
+    assert len(part.position) == pytest.approx(len(whole.position) / 2, abs=2)
+    np.testing.assert_array_equal(part.joint_position[:-1], whole.joint_position[: len(part.position) - 1])
+
+
+def test_flights_are_never_overwritten_and_other_folders_are_refused(flown, tmp_path):
+    folder, _, _ = flown
+    with pytest.raises(UserError, match="flights are never overwritten"):
+        fly(folder)
+    with pytest.raises(UserError, match="holds no flight"):
+        read_log(tmp_path)
+
+
+def test_feet_are_where_the_simulator_has_them_and_move_as_their_positions_change():
+    import mujoco
+
+    from ncap.sim.terrain import Flat
+    from ncap.sim.world import World
+
+    world = World(A1, Flat())
+    data = mujoco.MjData(world.model)
+    joints = np.random.default_rng(0).uniform((-0.5, -0.5, -2.5), (0.5, 1.5, -1.0), (4, 3))
+    data.qpos[world.position_columns], data.qpos[0:3] = joints.ravel(), 0.0
+    mujoco.mj_kinematics(world.model, data)
+    place, _ = feet(joints[None], np.zeros((1, 4, 3)))
+    np.testing.assert_allclose(place[0], data.geom_xpos[world.foot_geoms], atol=1e-9)
+    velocity = np.random.default_rng(1).normal(size=(4, 3))
+    later, _ = feet((joints + 1e-6 * velocity)[None], np.zeros((1, 4, 3)))
+    _, speed = feet(joints[None], velocity[None])
+    np.testing.assert_allclose((later - place)[0] / 1e-6, speed[0], atol=1e-4)
+
+
+def test_memory_does_not_grow_with_the_length_of_a_flight(tmp_path):
+    # the interpreter's own count of live blocks, once a second; caches and the heap of messages under way may breathe
+    counts: list[int] = []
+    pilot, link = find_pilot("untrained"), TwinLink(Twin())
+    facts = FlightFacts(
+        title="", task="flat-walk", policy_checksum="", link="twin", armed=True, seed=0, neuron_names=pilot.neuron_names
+    )
+    with FlightRecorder(tmp_path / "flight", facts) as recorder:
+        deployment = Deployment(link, pilot, armed=True, schedule=replace(SHORT, policy=7.0), recorder=recorder)
+        wait = link.wait_until
+
+        def watched(moment):
+            wait(moment)
+            if deployment.outcome.phases[-1][0] == "policy" and round(1000 * link.now()) % 1000 == 0:
+                gc.collect()
+                counts.append(sys.getallocatedblocks())
+
+        link.wait_until = watched
+        deployment.run()
+    assert len(counts) >= 6
+    assert counts[-1] - counts[2] < 100, counts

@@ -1,0 +1,292 @@
+"""A whole flight on a twin in its own time: phases, cadence, dry run, stops, and what happens when things go wrong."""
+
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ncap.deploy.gap import Gap
+from ncap.deploy.link import TwinLink
+from ncap.deploy.loop import LOW, Deployment, Schedule, stopped_by_signals
+from ncap.deploy.pilot import check_contract, find_pilot
+from ncap.deploy.safety import Limits
+from ncap.deploy.twin import Twin
+from ncap.errors import UserError
+from ncap.policies.policy import ZeroController
+from ncap.sim.a1 import A1
+
+SHORT = Schedule(calibration=0.3, low=0.6, stand=0.8, hold=0.2, policy=0.9, halt=0.3, sit=0.6, damping=0.3)
+POLICY_AT = 2.2
+"""s after the start at which the policy surely drives."""
+
+
+class LoggedLink(TwinLink):
+    """Keeps every command with its time, and can call something at a moment."""
+
+    def __init__(self, twin: Twin):
+        super().__init__(twin)
+        self.log, self.calls = [], []
+
+    def wait_until(self, moment: float) -> None:
+        super().wait_until(moment)
+        while self.calls and self.now() >= self.calls[0][0]:
+            self.calls.pop(0)[1]()
+
+    def send(self, command) -> None:
+        self.log.append((self.now(), command))
+        super().send(command)
+
+
+class Probe(ZeroController):
+    """Stands, and keeps when it was asked and what it saw."""
+
+    def __init__(self, twin: Twin, misbehave=None):
+        self.twin, self.misbehave, self.seen = twin, misbehave or (lambda: None), []
+
+    def act(self, state, observation):
+        self.seen.append((self.twin.time, observation[0], self.twin.truth()))
+        if len(self.seen) == 12:
+            self.misbehave()
+        return super().act(state, observation)
+
+
+def flight(policy="zero", gap=None, **settings):
+    link = LoggedLink(Twin(gap))
+    return link, Deployment(link, find_pilot(policy), **{"armed": True, "schedule": SHORT} | settings)
+
+
+def test_a_flight_goes_through_all_phases_and_ends_on_the_belly_in_damping():
+    link, deployment = flight("untrained", schedule=replace(SHORT, policy=1.5, damping=0.6))
+    outcome = deployment.run()
+    names = [name for name, _ in outcome.phases]
+    assert names == ["contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping"]
+    assert outcome.fault is None
+    assert link.log[-1][1].is_damping
+    assert link.twin.damped_at is not None
+    assert link.twin.truth().up[2] > 0.99
+    assert link.twin.truth().position[2] < 0.1
+    assert link.twin.truth().position[0] > 0.1  # the untrained circuit walks
+
+
+def test_the_first_command_holds_the_measured_pose_and_no_command_ever_jumps():
+    link, deployment = flight("untrained")
+    lying = link.twin.truth().joint_position
+    deployment.run()
+    moving = [(at, command) for at, command in link.log if not command.is_damping]
+    np.testing.assert_allclose(moving[0][1].position, lying, atol=1e-2)
+    times, positions = np.array([at for at, _ in moving]), np.array([command.position for _, command in moving])
+    rising = times < 1.85
+    speed = np.abs(np.diff(positions[rising], axis=0)).max() / 0.002
+    # a smooth ramp's fastest moment is 1.5 times its mean: the calf goes from -2.5 to -1.2 in 0.8 s
+    assert speed == pytest.approx(1.5 * 1.3 / 0.8, rel=0.1)
+    np.testing.assert_allclose(np.diff(times), 0.002, atol=1e-9)
+
+
+def test_the_policy_acts_every_30_ms_on_what_the_robot_measures():
+    link, deployment = flight()
+    probe = Probe(link.twin)
+    deployment.pilot = replace(deployment.pilot, controller=probe)
+    deployment.run()
+    times = np.array([at for at, _, _ in probe.seen[1:]])  # the first is the contract's
+    np.testing.assert_allclose(np.diff(times), 0.030, atol=1e-9)
+    assert len(times) == 30
+    _, observation, truth = probe.seen[-1]
+    offset = truth.joint_position - A1.mid
+    position = np.where(offset < 0, offset / (A1.mid - A1.low), offset / (A1.high - A1.mid))
+    np.testing.assert_allclose(observation[:, 0:3], position, atol=1e-5)
+    np.testing.assert_allclose(
+        observation[:, 3:6], (truth.torque - deployment.calibration.torque_zero) / 33.5, atol=1e-5
+    )
+    np.testing.assert_allclose(observation[:, 6:9], truth.joint_velocity / 15.0, atol=1e-5)
+
+
+def test_a_tared_foot_force_offset_does_not_change_what_the_policy_feels():
+    feet = []
+    for offset in (0.0, 37.0):
+        link, deployment = flight(gap=Gap(foot_force_offset=offset))
+        probe = Probe(link.twin)
+        deployment.pilot = replace(deployment.pilot, controller=probe)
+        deployment.run()
+        feet.append(probe.seen[-1][1][:, 9])
+    np.testing.assert_allclose(feet[0], feet[1], atol=1e-9)
+    assert feet[0].max() < 1.0  # and it is not simply saturated
+
+
+def test_a_dry_run_does_everything_but_send():
+    lines: list[str] = []
+    link, deployment = flight("untrained", armed=False, report=lines.append)
+    outcome = deployment.run()
+    assert link.log == []
+    assert (link.twin.heard, outcome.sent) == (0, 0)
+    assert link.twin.truth().trunk_touches
+    assert [name for name, _ in outcome.phases][-4:] == ["policy", "halt", "sit", "damping"]
+    assert any("would send: thigh" in line for line in lines)
+
+
+def test_one_stop_sits_down_and_a_second_damps_at_once():
+    link, deployment = flight()
+    link.calls = [(POLICY_AT, deployment.stop)]
+    outcome = deployment.run()
+    assert [name for name, _ in outcome.phases][-3:] == ["halt", "sit", "damping"]
+    assert outcome.stopped == "stopped by the operator"
+
+    link, deployment = flight()
+    link.calls = [(POLICY_AT, deployment.stop), (POLICY_AT + 0.2, deployment.stop)]
+    deployment.run()
+    assert 0 <= link.twin.damped_at - (POLICY_AT + 0.2) <= 0.005
+
+
+@pytest.mark.parametrize("phase_at", [0.35, 1.2, 1.8, POLICY_AT, 2.95, 3.4])
+def test_two_stops_damp_within_a_few_ticks_in_every_phase(phase_at):
+    link, deployment = flight()
+    link.calls = [(phase_at, deployment.stop), (phase_at, deployment.stop)]
+    deployment.run()
+    assert 0 <= link.twin.damped_at - phase_at <= 0.005
+    assert link.log[-1][1].is_damping
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), KeyboardInterrupt(), MemoryError(), SystemExit(3)])
+def test_any_exception_damps_the_robot_and_is_passed_on(error):
+    link, deployment = flight()
+
+    def misbehave():
+        raise error
+
+    probe = Probe(link.twin, misbehave)
+    deployment.pilot = replace(deployment.pilot, controller=probe)
+    with pytest.raises(type(error)):
+        deployment.run()
+    assert 0 <= link.twin.damped_at - probe.seen[-1][0] <= 0.005
+    assert sum(command.is_damping for _, command in link.log) >= 100  # for a while, not once
+
+
+def test_a_link_that_fails_in_between_still_carries_damping():
+    link, deployment = flight()
+    good, count = link.send, [0]
+
+    def send(command):
+        count[0] += 1
+        if 900 < count[0] < 960:
+            raise OSError("network is down")
+        good(command)
+
+    link.send = send
+    with pytest.raises(OSError, match="network is down"):
+        deployment.run()
+    assert link.log[-1][1].is_damping
+    assert link.twin.command.is_damping
+
+
+def test_a_terminal_that_is_gone_does_not_keep_the_robot_from_being_damped():
+    def shout(line):
+        raise BrokenPipeError
+
+    link, deployment = flight(report=shout)
+    outcome = deployment.run()
+    assert [name for name, _ in outcome.phases][-1] == "damping"
+    assert link.log[-1][1].is_damping
+
+
+def test_damping_is_sent_before_anything_else_can_fail():
+    class Shouting(Exception):
+        pass
+
+    def shout(line):
+        if "damping" in line:
+            raise Shouting
+
+    link, deployment = flight(report=shout)
+    with pytest.raises(Shouting):
+        deployment.run()
+    assert link.log[-1][1].is_damping
+
+
+def test_a_killed_parent_damps_the_robot(monkeypatch):
+    link, deployment = flight()
+    link.calls = [(POLICY_AT, lambda: monkeypatch.setattr(os, "getppid", lambda: 1))]
+    outcome = deployment.run()
+    assert outcome.stopped == "its parent process died"
+    assert 0 <= link.twin.damped_at - POLICY_AT <= 0.005
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_stop_the_flight_instead_of_the_process(number):
+    link, deployment = flight()
+    link.calls = [(POLICY_AT + 0.1 * i, lambda: os.kill(os.getpid(), number)) for i in (0, 1)]
+    before = signal.getsignal(number)
+    with stopped_by_signals(deployment):
+        deployment.run()
+    assert 0 <= link.twin.damped_at - (POLICY_AT + 0.1) <= 0.005
+    assert signal.getsignal(number) == before
+
+
+def test_a_policy_that_answers_nan_is_damped():
+    link, deployment = flight()
+
+    class Broken(Probe):
+        def act(self, state, observation):
+            state, action = super().act(state, observation)
+            return state, action * (np.nan if len(self.seen) > 20 else 1.0)
+
+    probe = Broken(link.twin)
+    deployment.pilot = replace(deployment.pilot, controller=probe)
+    outcome = deployment.run()
+    assert outcome.fault.kind == "target is not a number"
+    assert 0 <= link.twin.damped_at - probe.seen[-1][0] <= 0.005
+
+
+def test_the_contract_refuses_what_does_not_fit():
+    pilot, limits = find_pilot("untrained"), Limits()
+    assert "29701c57dfb474b5" not in check_contract(replace(pilot, checksum="other"), A1, limits)["policy"]
+    with pytest.raises(UserError, match=r"acts every 0.02 s, but the loop every 0.03 s"):
+        check_contract(replace(pilot, control_dt=0.02), A1, limits)
+    with pytest.raises(UserError, match="joints are not in the order"):
+        check_contract(pilot, replace(A1, joints=A1.joints[::-1]), limits)
+    with pytest.raises(UserError, match="beyond the joint limits"):
+        check_contract(pilot, replace(A1, position_max=((0.15, 1.2, -0.5),) * 4), limits)
+    with pytest.raises(UserError, match="does not answer with 12 numbers"):
+        check_contract(replace(pilot, controller=Shouting()), A1, limits)
+
+
+class Shouting(ZeroController):
+    def act(self, state, observation):
+        return state, np.full((1, 4, 3), 7.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ("silence", "no state came from the robot on twin within 2 s"),
+        ("short", "no state came.*; 1000 datagrams were malformed"),
+        ("frozen-tick", "the robot sends 0 states a second"),
+        ("nan", "check its offset"),
+    ],
+)
+def test_a_robot_that_cannot_be_understood_is_never_commanded(fault, complaint):
+    link, deployment = flight()
+    link.twin.inject(fault)
+    with pytest.raises(UserError, match=complaint):
+        deployment.run()
+    assert all(command.is_damping for _, command in link.log)
+
+
+def test_a_robot_that_is_being_carried_is_not_calibrated():
+    link, deployment = flight()
+    link.twin.inject("overspeed")
+    with pytest.raises(UserError, match="the robot is moving"):
+        deployment.run()
+
+
+def test_somebody_else_on_the_link_is_noticed():
+    link, deployment = flight()
+    link.rivals = 3
+    with pytest.raises(UserError, match="somebody else commands the robot on twin: 3 commands"):
+        deployment.run()
+
+
+def test_low_is_between_lying_and_standing_and_inside_the_limits():
+    limits = Limits()
+    assert (np.array(limits.position_low) < LOW).all()
+    assert (np.array(limits.position_high) > LOW).all()
