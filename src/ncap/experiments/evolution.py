@@ -24,7 +24,7 @@ from ncap.rollout import rollout
 from ncap.runs import Run, read_progress
 
 TASK: Final = "flat-walk"
-ROLLOUTS: Final = 320
+ROLLOUTS: Final = 256
 SEEDS: Final = range(5)
 MARK: Final = 0.90
 
@@ -38,12 +38,10 @@ class CMA:
 
 
 CONDITIONS: Final[dict[str, dict[str, Any] | CMA]] = {
-    "ARS, 8 pairs, σ 0.28": {"pairs": 8, "sigma": 0.28},
-    "ARS, 8 pairs, σ 0.20": {"pairs": 8, "sigma": 0.20},
     "ARS, 8 pairs, σ 0.14": {"pairs": 8, "sigma": 0.14},
+    "ARS, 8 pairs, σ 0.28": {"pairs": 8, "sigma": 0.28},
     "ARS, 8 pairs, σ 0.07": {"pairs": 8, "sigma": 0.07},
     "ARS, 4 pairs, σ 0.14": {"pairs": 4, "sigma": 0.14},
-    "ARS, 16 pairs, σ 0.14": {"pairs": 16, "sigma": 0.14},
     "CMA-ES, λ 16, σ₀ 0.14": CMA(population=16, sigma=0.14),
     "ARS as released": {"preset": "released"},
 }
@@ -113,7 +111,7 @@ def _cma_run(place: Path, settings: CMA, seed: int, threads: int) -> None:
 def figure(curves: dict[str, list[Curve]], path: Path) -> None:
     """Test return against rollouts, a panel per condition, a line per seed."""
     names = [f"p{i}" for i in range(len(curves))]
-    rows = [" ".join(names[i : i + 4]) for i in range(0, len(names), 4)]
+    rows = [" ".join(names[i : i + 3]) for i in range(0, len(names), 3)]
     fig, axes = plots.figure(rows, size=(11, 2.7 * len(rows)), heights=(1,) * len(rows))
     for place, (name, runs) in zip(names, curves.items(), strict=True):
         for curve in runs:
