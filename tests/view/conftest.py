@@ -10,9 +10,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium with software WebGL."""
+    """Chromium with software WebGL, which keeps a core busy: closed as soon as the module is done."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: on Debian, apt install chromium")
@@ -38,7 +38,7 @@ class Tab:
         return [url for url in self.requests if not url.startswith((*own, "blob:", "data:"))]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def open_tab(browser) -> Callable[..., Tab]:
     def opened(url: str, width: int = 1030, height: int = 580) -> Tab:
         tab = Tab(browser, width, height)

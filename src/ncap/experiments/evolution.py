@@ -39,9 +39,7 @@ class CMA:
 
 CONDITIONS: Final[dict[str, dict[str, Any] | CMA]] = {
     "ARS, 8 pairs, σ 0.14": {"pairs": 8, "sigma": 0.14},
-    "ARS, 8 pairs, σ 0.28": {"pairs": 8, "sigma": 0.28},
     "ARS, 8 pairs, σ 0.07": {"pairs": 8, "sigma": 0.07},
-    "ARS, 4 pairs, σ 0.14": {"pairs": 4, "sigma": 0.14},
     "CMA-ES, λ 16, σ₀ 0.14": CMA(population=16, sigma=0.14),
     "ARS as released": {"preset": "released"},
 }
@@ -111,8 +109,8 @@ def _cma_run(place: Path, settings: CMA, seed: int, threads: int) -> None:
 def figure(curves: dict[str, list[Curve]], path: Path) -> None:
     """Test return against rollouts, a panel per condition, a line per seed."""
     names = [f"p{i}" for i in range(len(curves))]
-    rows = [" ".join(names[i : i + 3]) for i in range(0, len(names), 3)]
-    fig, axes = plots.figure(rows, size=(11, 2.7 * len(rows)), heights=(1,) * len(rows))
+    rows = [" ".join(names[i : i + 2]) for i in range(0, len(names), 2)]
+    fig, axes = plots.figure(rows, size=(9, 2.7 * len(rows)), heights=(1,) * len(rows))
     for place, (name, runs) in zip(names, curves.items(), strict=True):
         for curve in runs:
             axes[place].plot(curve.rollouts, curve.returns, color=plots.LEG_COLOURS[0], linewidth=1, alpha=0.7)
