@@ -19,7 +19,7 @@ from ncap.learn.reinforcement import Reinforcement, training_of
 from ncap.learn.train import Training
 from ncap.legs import LEGS
 from ncap.policies.ncap import HALF_CENTRES, NCAPPolicy
-from ncap.policies.storage import load_policy, write_whole
+from ncap.policies.storage import load_policy, shipped_policies, write_whole
 from ncap.rollout import rollout
 from ncap.runs import read_config, read_progress
 
@@ -65,6 +65,8 @@ def write_report(run: Path, out: Path, threads: int) -> None:
         raise UserError(f"{run} has not finished an epoch yet: train it first, with ncap train --resume {run}")
     policy, theta, _ = load_policy(run / "best.safetensors")
     compared = {"trained": str(run), "untrained": "untrained", "zero": "zero"}
+    if (shipped := f"mlp-{training.task}") in shipped_policies():
+        compared["shipped MLP"] = shipped
     rows = {name: _evaluate(training, which, threads) for name, which in compared.items()}
     walks = {name: _walk(training, compared[name]) for name in ("untrained", "trained")}
     trained = rows["trained"]
