@@ -18,7 +18,7 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("arguments", "wrong", "right"),
     [
-        (["deploy", "horse", "--link", "twin"], "'horse'", "zero, untrained, ncap-flat-walk"),
+        (["deploy", "horse", "--link", "twin"], "'horse'", "ncap-flat-walk"),
         (["deploy", "zero", "--link", "udp"], "'udp'", "lcm://"),
         (["deploy", "zero", "--link", "sdk"], "robot_interface", "unitree_legged_sdk"),
         (["deploy", "zero", "--link", "twin", "--seconds", "0"], "0", "more than 0 s"),
