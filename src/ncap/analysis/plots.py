@@ -35,6 +35,8 @@ POLICY_COLOURS: Final = {"ncap": "#D55E00", "mlp": "#0072B2", "untrained": "#E69
 POLICY_NAMES: Final = {"ncap": "NCAP", "mlp": "MLP (256, 256)", "untrained": "NCAP, untrained"}
 EXCITATORY: Final = "#C8102E"
 INHIBITORY: Final = "#1F5FBF"
+FULL_PRESSURE: Final = 80.0
+"""N at which a footfall strip is darkest."""
 
 _STYLE: Final = {
     "axes.spines.right": False,
@@ -104,6 +106,11 @@ def footfalls(axes: Axes, time: Array, activity: Array, threshold: float) -> Non
     axes.set_xlim(time[0], time[-1])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
+
+
+def pressure_strips(axes: Axes, time: Array, force: Array, stance_force: float) -> None:
+    """A strip per leg, filled while its foot force (T, leg) in N exceeds the stance force, darker where it is larger."""
+    footfalls(axes, time, np.clip(force / FULL_PRESSURE, 0, 1), stance_force / FULL_PRESSURE)
 
 
 def weight_circles(axes: Axes, weights: Array) -> None:

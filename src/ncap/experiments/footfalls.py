@@ -18,8 +18,6 @@ Array = NDArray[np.float64]
 TASK: Final = "flat-walk"
 SHOWN_SEEDS: Final = 3
 SECONDS: Final = 3.0
-FULL_PRESSURE: Final = 80.0
-"""N at which a strip is darkest."""
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
@@ -70,7 +68,7 @@ def _figure(strips: dict[str, tuple[Array, Evaluation]], episode_seconds: float,
     fig, axes = plots.figure(names, size=(9, 1.35 * len(names) + 0.4), heights=(1,) * len(names))
     for name, (title, (force, found)) in zip(names, strips.items(), strict=True):
         time = np.arange(len(force)) * min(SECONDS, episode_seconds) / len(force)
-        plots.footfalls(axes[name], time, np.clip(force / FULL_PRESSURE, 0, 1), STANCE_FORCE / FULL_PRESSURE)
+        plots.pressure_strips(axes[name], time, force, STANCE_FORCE)
         gait = found.gait
         axes[name].set_title(
             f"{title}: return {found.return_mean:.2f}, {gait.label}, {gait.frequency_hz:.1f} Hz,"

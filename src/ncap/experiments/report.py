@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis import plots
 from ncap.errors import UserError
-from ncap.experiments.evaluation import Evaluation, evaluate, find_controller
+from ncap.experiments.evaluation import STANCE_FORCE, Evaluation, evaluate, find_controller
 from ncap.experiments.weights import circuit_weights
 from ncap.learn.reinforcement import Reinforcement, training_of
 from ncap.learn.train import Training
@@ -148,7 +148,7 @@ def _learning_figure(progress: list[dict[str, float]]) -> Figure:
 def _footfall_figure(walks: dict[str, Walk]) -> Figure:
     fig, named = plots.figure(list(walks), size=(9, 3.6), heights=(1,) * len(walks))
     for name, walk in walks.items():
-        plots.footfalls(named[name], walk.time, np.clip(walk.foot_force / 80.0, 0, 1), threshold=5.0 / 80.0)
+        plots.pressure_strips(named[name], walk.time, walk.foot_force, STANCE_FORCE)
         named[name].set_title(name)
     named[name].set_xlabel("time (s)")
     return fig

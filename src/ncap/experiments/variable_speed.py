@@ -35,8 +35,6 @@ STOP: Final = -2.0
 """The command that stops: far enough below zero to silence every flexor."""
 SETTLING: Final = 0.4
 """Part of a segment that does not count for its speed."""
-FULL_PRESSURE: Final = 80.0
-"""N at which a strip is darkest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +140,7 @@ def _figure(task: Task, targets: Array, played: Episodes, speed_map: SpeedMap, r
     axes["speed"].set(xlim=(0, time[-1]), ylim=(-0.1, 1.35), title="One policy, one command")
     axes["speed"].legend(frameon=False, loc="upper left", ncols=3)
     force: Array = np.nan_to_num(signals["foot_force"])
-    plots.footfalls(axes["feet"], time, np.clip(force / FULL_PRESSURE, 0, 1), STANCE_FORCE / FULL_PRESSURE)
+    plots.pressure_strips(axes["feet"], time, force, STANCE_FORCE)
     axes["feet"].set(xlabel="time (s)", title=_gaits_by_segment(task, force))
     axes["map"].plot(speed_map.speeds, speed_map.commands, marker="o", markersize=3, color="#333333")
     axes["map"].set(xlabel="speed (m/s)", ylabel="command c", title="Fitted map")
