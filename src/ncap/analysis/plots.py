@@ -109,7 +109,7 @@ def footfalls(axes: Axes, time: Array, activity: Array, threshold: float) -> Non
 
 
 def pressure_strips(axes: Axes, time: Array, force: Array, stance_force: float) -> None:
-    """A strip per leg, filled while its foot force (T, leg) in N exceeds the stance force, darker where it is larger."""
+    """A strip per leg, filled while its foot force (T, leg) in N exceeds the stance force, darker where larger."""
     footfalls(axes, time, np.clip(force / FULL_PRESSURE, 0, 1), stance_force / FULL_PRESSURE)
 
 
