@@ -19,13 +19,13 @@ TASKS["ice-walk"] = replace(TASKS["flat-walk"], name="ice-walk", friction=(0.15,
 
 
 def main(
-    epochs: int = 60, pairs: int = 8, episodes: int = 5, out: Path = Path("runs/ice-walk"), threads: int = 2
+    epochs: int = 60, population: int = 16, episodes: int = 5, out: Path = Path("runs/ice-walk"), threads: int = 2
 ) -> None:
     """Train the circuit on ice, and compare it there with what it was before."""
     if (out / "config.json").exists():
         training, run, state, _ = learning.resume(out)
     else:
-        training = learning.Training(task="ice-walk", epochs=epochs, pairs=pairs)
+        training = learning.Training(task="ice-walk", epochs=epochs, population=population)
         run, state = Run.create(out, learning.config_of(training)), None
     with run:
         executor = LocalExecutor(threads)

@@ -32,7 +32,7 @@ def test_the_circuit_of_eight_neurons_trots_from_any_start(tmp_path):
 
 @pytest.mark.slow
 def test_training_on_ice_ends_goes_on_and_is_compared(tmp_path):
-    short = ("--epochs", "1", "--pairs", "1", "--episodes", "1")
+    short = ("--epochs", "1", "--population", "4", "--episodes", "1")
     out = run(tmp_path, "own_task.py", *short)
     assert "epoch 0:" in out
     assert out.count("on ice") == 3

@@ -15,7 +15,7 @@ from ncap.tasks import TASKS
 def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=13.0))
     run = tmp_path / "run"
-    cli.main(["train", "flat-walk", "--epochs", "1", "--pairs", "2", "--out", str(run)])
+    cli.main(["train", "flat-walk", "--epochs", "1", "--population", "4", "--out", str(run)])
     cli.main(["report", str(run)])
     page = (run / "report.html").read_text()
     assert page.count("<svg") == 4  # learning, footfalls, neurons, weights

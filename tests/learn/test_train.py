@@ -16,6 +16,7 @@ from ncap import cli
 from ncap.errors import UserError
 from ncap.learn import train as learning
 from ncap.learn.executors import LocalExecutor
+from ncap.learn.search import Search
 from ncap.learn.train import Training, epoch_chunks, resume, train
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.storage import load_policy, read_tensors
@@ -177,16 +178,23 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_loses_nothing(tmp_path, mo
     assert np.array_equal(state.theta, expected)
 
 
+def test_a_run_of_another_version_is_refused_by_name(tmp_path):
+    with Run.create(tmp_path / "run", learning.config_of(TRAINING) | {"pairs": 8}):
+        pass
+    with pytest.raises(UserError, match="settings that this version does not know: pairs"):
+        resume(tmp_path / "run")
+
+
 def test_chunks_have_a_fixed_size_and_the_test_comes_last():
     training = Training(task="flat-walk", preset="released")
     policy = training.initial_policy()
-    state = learning.State(3, policy.space.initial, policy.space.initial, 0.0, np.zeros((3, 40)))
+    state = learning.State(3, Search(mean=policy.space.initial), policy.space.initial, 0.0, np.zeros((3, 40)))
     *chunks, test = epoch_chunks(training, policy, state)
     assert [len(chunk.indices) for chunk in chunks] == [16] * 4
     assert [index for chunk in chunks for index in chunk.indices] == list(range(64))
     assert len({seed for chunk in chunks for seed in chunk.seeds}) == 1
     assert test.seeds == learning.TEST_SEEDS
-    assert test.evolution is None
+    assert test.method is None
 
 
 def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):
@@ -206,7 +214,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "swim"], "unknown task 'swim'"),
         (["train", "flat-walk", "--policy", "cnn"], "unknown policy 'cnn'"),
         (["train", "flat-walk", "--policy", "mlp:big"], "mlp:64x64"),
-        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, paper, released"),
+        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, ars, paper, released"),
         (["train", "flat-walk", "--command", "2"], "outside [0, 1]"),
         (["train", "--resume", str(tmp_path / "nothing")], "holds no run"),
     ):

@@ -22,7 +22,7 @@ def train(
     contact: str = "default",
     seed: int = 0,
     epochs: int = 60,
-    pairs: int | None = None,
+    population: int | None = None,
     sigma: float | None = None,
     out: Path | None = None,
     resume: Path | None = None,
@@ -39,13 +39,13 @@ def train(
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.
         algorithm: evolution, ppo or d4pg.
         policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg.
-        preset: Settings of evolution: default, paper or released.
+        preset: Settings of evolution: default (CMA-ES), ars, paper or released.
         command: Brainstem command in [0, 1]; by default the task's.
         contact: Contact preset: default, elliptic or released.
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
         epochs: Epochs in all, of 16 episodes' length for ppo, d4pg and by default for evolution.
-        pairs: Antithetic pairs of candidates in an epoch of evolution; by default the preset's.
-        sigma: Size of mutations and steps of evolution; by default the preset's.
+        population: Candidates in an epoch of evolution; by default the preset's.
+        sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
         out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
@@ -77,7 +77,7 @@ def train(
                 contact=contact,
                 seed=seed,
                 epochs=epochs,
-                pairs=pairs,
+                population=population,
                 sigma=sigma,
             )
             folder = place / f"{task}-{policy.replace(':', '-')}-{seed}"
@@ -93,8 +93,8 @@ def train(
                 epochs=epochs,
             )
             folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
-            if preset != "default" or pairs is not None or sigma is not None:
-                raise UserError(f"--preset, --pairs and --sigma are settings of evolution, not of {algorithm}")
+            if preset != "default" or population is not None or sigma is not None:
+                raise UserError(f"--preset, --population and --sigma are settings of evolution, not of {algorithm}")
             if cluster:
                 raise UserError(f"--cluster plays the episodes of evolution only, not of {algorithm}")
         run, saved = Run.create(out or folder, asdict(training)), None

@@ -55,7 +55,7 @@ def training_for(task: str, name: str, seed: int, steps: int) -> Training | Rein
     """A condition with as many epochs as the steps need, and one more, whose test shows what the last has learned."""
     settings = {"task": task, "seed": seed} | CONDITIONS[name]
     training = reinforcement.training_of(settings)
-    episodes = training.environments if isinstance(training, Reinforcement) else training.evolution.candidates
+    episodes = training.environments if isinstance(training, Reinforcement) else training.evolution.population
     return replace(training, epochs=-(-steps // (episodes * training.world.steps)) + 1)
 
 

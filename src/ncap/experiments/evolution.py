@@ -29,18 +29,13 @@ SEEDS: Final = range(5)
 MARK: Final = 0.90
 
 
-@dataclass(frozen=True, kw_only=True)
-class CMA:
-    """CMA-ES on the compact weights; a weight beyond its sign is played as 0."""
-
-    population: int
-    sigma: float
-
-
-CONDITIONS: Final[dict[str, dict[str, Any] | CMA]] = {
-    "ARS, 8 pairs, σ 0.14": {"pairs": 8, "sigma": 0.14},
-    "ARS, 8 pairs, σ 0.07": {"pairs": 8, "sigma": 0.07},
-    "CMA-ES, λ 16, σ₀ 0.14": CMA(population=16, sigma=0.14),
+FULL_CMA: Final[dict[str, Any]] = {"population": 16, "sigma": 0.14}
+"""CMA-ES with a full covariance matrix, by the cmaes library; a weight beyond its sign is played as 0."""
+CONDITIONS: Final[dict[str, dict[str, Any]]] = {
+    "CMA-ES, diagonal, λ 16, σ₀ 0.14": {},
+    "CMA-ES, full, λ 16, σ₀ 0.14": FULL_CMA,
+    "ARS, 8 pairs, σ 0.14": {"preset": "ars", "population": 16, "sigma": 0.14},
+    "ARS, 8 pairs, σ 0.07": {"preset": "ars", "population": 16, "sigma": 0.07},
     "ARS as released": {"preset": "released"},
 }
 
@@ -62,18 +57,17 @@ def play(folder: Path, name: str, seed: int, threads: int) -> Curve:
     """Do a run, or what is left of it."""
     settings = CONDITIONS[name]
     place = folder / f"{name.replace(' ', '-').replace(',', '')}-{seed}"
-    if isinstance(settings, CMA):
-        if not (place / "progress.csv").exists():
-            _cma_run(place, settings, seed, threads)
-    else:
-        _ars_run(place, settings, seed, threads)
+    if settings is not FULL_CMA:
+        _run(place, settings, seed, threads)
+    elif not (place / "progress.csv").exists():
+        _full_cma_run(place, seed, threads)
     rows = read_progress(place)
     return Curve(rollouts=[row["rollouts"] for row in rows], returns=[row["test_return"] for row in rows])
 
 
-def _ars_run(place: Path, settings: dict[str, Any], seed: int, threads: int) -> None:
+def _run(place: Path, settings: dict[str, Any], seed: int, threads: int) -> None:
     training = Training(task=TASK, seed=seed, **settings)
-    epochs = ROLLOUTS // training.evolution.candidates + 1  # the last epoch shows the test return of all rollouts
+    epochs = ROLLOUTS // training.evolution.population + 1  # the last epoch shows the test return of all rollouts
     training = Training(task=TASK, seed=seed, epochs=epochs, **settings)
     if (place / "config.json").exists():
         training, run, state, _ = learning.resume(place)
@@ -84,19 +78,20 @@ def _ars_run(place: Path, settings: dict[str, Any], seed: int, threads: int) -> 
             learning.train(training, run, LocalExecutor(threads), state, lambda _: None)
 
 
-def _cma_run(place: Path, settings: CMA, seed: int, threads: int) -> None:
+def _full_cma_run(place: Path, seed: int, threads: int) -> None:
     training = Training(task=TASK, seed=seed)
     policy = training.initial_policy()
+    population = FULL_CMA["population"]
     optimiser = cmaes.CMA(
-        mean=policy.space.initial.copy(), sigma=settings.sigma, population_size=settings.population, seed=seed
+        mean=policy.space.initial.copy(), sigma=FULL_CMA["sigma"], population_size=population, seed=seed
     )
     table = csv.DictWriter(text := io.StringIO(), ("rollouts", "test_return"))
     table.writeheader()
-    for epoch in range(ROLLOUTS // settings.population + 1):
+    for epoch in range(ROLLOUTS // population + 1):
         mean = np.tile(policy.space.constrain(optimiser.mean), (len(TEST_SEEDS), 1))
         tested = rollout(training.world, policy.bind(mean), TEST_SEEDS, threads=threads).returns
-        table.writerow({"rollouts": epoch * settings.population, "test_return": float(tested.mean())})
-        asked = [optimiser.ask() for _ in range(settings.population)]
+        table.writerow({"rollouts": epoch * population, "test_return": float(tested.mean())})
+        asked = [optimiser.ask() for _ in range(population)]
         episode = int(seeding.generator(seed, "training episode", epoch).integers(2**31, 2**32))
         theta = policy.space.constrain(np.array(asked))
         returns = rollout(training.world, policy.bind(theta), [episode] * len(asked), threads=threads).returns

@@ -19,7 +19,7 @@ from ncap.learn import train as learning
 from ncap.learn.executors import Executor
 from ncap.learn.train import Training
 from ncap.policies.storage import write_whole
-from ncap.runs import BusyError, Run, read_progress
+from ncap.runs import BusyError, Run, read_config, read_progress
 from ncap.tasks import TASKS, Task
 
 WAIT: Final = 2.0
@@ -53,8 +53,8 @@ class Scale:
 SCALES: Final = {
     "smoke": Scale(
         seeds=2,
-        ncap={"epochs": 2, "pairs": 2, "episode_seconds": 1.5},
-        mlp={"epochs": 2, "pairs": 2, "episode_seconds": 1.5},
+        ncap={"epochs": 2, "population": 4, "episode_seconds": 1.5},
+        mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         episodes=1,
         points=2,
         sizes=(4, 16, 256),
@@ -90,7 +90,7 @@ class Library:
         place = self.place(training)
         if not (place / "last.safetensors").exists():
             return False
-        kept = Training(**json.loads((place / "config.json").read_text("utf-8")))
+        kept = learning.from_config(Training, read_config(place))
         if kept != training:
             raise UserError(
                 f"{place} was trained with other settings: use another --out, or the scale it was made with"

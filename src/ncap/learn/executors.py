@@ -1,6 +1,6 @@
 """Where episodes are played: in this process, or on a Ray cluster.
 
-Work is cut into chunks of a fixed size. Only the mean, seeds and returns travel: a worker makes its candidates itself.
+Work is cut into chunks of a fixed size. Only the search, seeds and returns travel: a worker makes its own candidates.
 """
 
 import logging
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
-from ncap.learn import es
+from ncap.learn.search import Method, Search
 from ncap.policies.storage import Policy, from_description
 from ncap.rollout import rollout
 from ncap.tasks import Task
@@ -29,10 +29,10 @@ class Chunk:
     task: Task
     policy: dict[str, Any]
     """Description of the policy."""
-    mean: Array
+    search: Search
     seeds: tuple[int, ...]
     """Episode seeds, one per individual."""
-    evolution: es.Evolution | None = None
+    method: Method | None = None
     """How candidates are made; None: everybody is the mean."""
     seed: int = 0
     epoch: int = 0
@@ -56,10 +56,10 @@ class Played:
 def play(chunk: Chunk, threads: int = 1) -> Played:
     """Play a chunk here."""
     policy: Policy = from_description(chunk.policy)
-    if chunk.evolution is None:
-        theta = np.tile(chunk.mean, (len(chunk.seeds), 1))
+    if chunk.method is None:
+        theta = np.tile(chunk.search.mean, (len(chunk.seeds), 1))
     else:
-        theta = es.candidates(chunk.evolution, policy.space, chunk.mean, chunk.seed, chunk.epoch, chunk.indices)
+        theta = chunk.method.candidates(policy.space, chunk.search, chunk.seed, chunk.epoch, chunk.indices)
     record = ("observation",) if chunk.moments else ()
     episodes = rollout(chunk.task, policy.bind(theta), chunk.seeds, threads=threads, record=record)
     moments = None

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.learn.executors import Chunk, Played, play
-from ncap.learn.train import TEST_SEEDS, Training, policy_of
+from ncap.learn.search import Search
+from ncap.learn.train import TEST_SEEDS, Training, from_config, policy_of
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.storage import Policy, describe, save_policy
@@ -190,13 +191,15 @@ def train(
 
 def training_of(config: dict[str, Any]) -> Training | Reinforcement:
     """The training that a run's config.json describes."""
-    return Reinforcement(**config) if "algorithm" in config else Training(**config)
+    return from_config(Reinforcement, config) if "algorithm" in config else from_config(Training, config)
 
 
 def _test(training: Reinforcement, run: Run, learner: Learner, state: State, threads: int) -> Played:
     """Play the test episodes without exploration, and write the policy if it is the best so far."""
     policy, theta = learner.exported()
-    tested = play(Chunk(task=training.world, policy=describe(policy), mean=theta, seeds=TEST_SEEDS), threads)
+    tested = play(
+        Chunk(task=training.world, policy=describe(policy), search=Search(mean=theta), seeds=TEST_SEEDS), threads
+    )
     test_return = float(tested.returns.mean())
     if test_return > state.best_return:
         state.best_return = test_return

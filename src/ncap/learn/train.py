@@ -6,27 +6,32 @@ are addressed by seed and epoch, so a resumed run ends in the same weights as an
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
-from ncap.learn import es
+from ncap.learn.ars import ARS
+from ncap.learn.cma import CMA
+from ncap.learn.es import PRESETS
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played
+from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
 from ncap.policies.ncap import COMMANDS, NCAPPolicy
 from ncap.policies.storage import Policy, describe, save_policy
-from ncap.runs import Checkpoint, Run
+from ncap.runs import Checkpoint, Run, read_config
 from ncap.tasks import Task, find_task
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
+_MEMORY: Final = "search."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,23 +42,23 @@ class Training:
     policy: str = "ncap"
     """ncap, mlp, or mlp:64x64 with the sizes of its hidden layers."""
     preset: str = "default"
-    """Settings of evolution: default, paper or released."""
+    """Settings of evolution: default, ars, paper or released."""
     command: float | None = None
     """Brainstem command; None: the task's."""
     contact: str = "default"
     seed: int = 0
     epochs: int = 60
-    pairs: int | None = None
-    """Antithetic pairs of candidates; None: the preset's."""
+    population: int | None = None
+    """Candidates in an epoch; None: the preset's."""
     sigma: float | None = None
-    """Mutation and step size; None: the preset's."""
+    """Size of mutations, with CMA-ES of the first ones; None: the preset's."""
     episode_seconds: float | None = None
     """Length of an episode; None: the task's."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
-        if self.preset not in es.PRESETS:
-            raise unknown_name("preset", self.preset, es.PRESETS)
+        if self.preset not in PRESETS:
+            raise unknown_name("preset", self.preset, PRESETS)
         if self.epochs < 1:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         self.initial_policy()
@@ -66,14 +71,14 @@ class Training:
         return task if self.episode_seconds is None else replace(task, episode_seconds=self.episode_seconds)
 
     @property
-    def evolution(self) -> es.Evolution:
-        """Settings of the search for this kind of policy."""
-        settings = es.PRESETS[self.preset][self.policy.split(":")[0]]
-        if self.pairs is not None:
-            settings = replace(settings, pairs=self.pairs)
+    def evolution(self) -> ARS | CMA:
+        """Method and settings of the search for this kind of policy."""
+        method = PRESETS[self.preset][self.policy.split(":")[0]]
+        if self.population is not None:
+            method = replace(method, population=self.population)
         if self.sigma is not None:
-            settings = replace(settings, sigma=self.sigma, rate=self.sigma)
-        return settings
+            method = replace(method, sigma=self.sigma)
+        return method
 
     def initial_policy(self) -> Policy:
         """The policy before training."""
@@ -104,7 +109,7 @@ class State:
     """Where a run is. Everything in it goes into a checkpoint."""
 
     epoch: int
-    theta: Array
+    search: Search
     best_theta: Array
     best_return: float
     moments: Array
@@ -112,11 +117,17 @@ class State:
     rollouts: int = 0
     steps: int = 0
 
+    @property
+    def theta(self) -> Array:
+        """(D,) the weights so far."""
+        return self.search.mean
+
     def to_checkpoint(self) -> Checkpoint:
         """For the disk."""
+        tensors = {"theta": self.theta, "best_theta": self.best_theta, "moments": self.moments}
         return Checkpoint(
             epoch=self.epoch,
-            tensors={"theta": self.theta, "best_theta": self.best_theta, "moments": self.moments},
+            tensors=tensors | {_MEMORY + name: values for name, values in self.search.memory.items()},
             facts={"best_return": self.best_return, "rollouts": self.rollouts, "steps": self.steps},
         )
 
@@ -124,9 +135,10 @@ class State:
     def from_checkpoint(cls, saved: Checkpoint) -> "State":
         """From the disk."""
         tensors, facts = saved.tensors, saved.facts
+        memory = {name.removeprefix(_MEMORY): v for name, v in tensors.items() if name.startswith(_MEMORY)}
         return cls(
             epoch=saved.epoch,
-            theta=tensors["theta"],
+            search=Search(mean=tensors["theta"], memory=memory),
             best_theta=tensors["best_theta"],
             best_return=facts["best_return"],
             moments=tensors["moments"],
@@ -142,7 +154,7 @@ def train(
     policy = training.initial_policy()
     if state is None:
         initial = policy.space.initial
-        state = State(0, initial, initial, -np.inf, np.zeros((3, INPUTS)))
+        state = State(0, training.evolution.start(initial), initial, -np.inf, np.zeros((3, INPUTS)))
     run.rewind_progress(state.epoch)
     while state.epoch < training.epochs:
         started = time.perf_counter()
@@ -172,15 +184,15 @@ def _keep_best(training: Training, run: Run, policy: Policy, state: State, teste
 
 def epoch_chunks(training: Training, policy: Policy, state: State) -> list[Chunk]:
     """The candidates in chunks of a fixed size, and last the test episodes of the mean."""
-    settings, epoch = training.evolution, state.epoch
-    test = Chunk(task=training.world, policy=describe(policy), mean=state.theta, seeds=TEST_SEEDS)
+    method, epoch = training.evolution, state.epoch
+    test = Chunk(task=training.world, policy=describe(policy), search=state.search, seeds=TEST_SEEDS)
     episode = int(seeding.generator(training.seed, "training episode", epoch).integers(2**31, 2**32))
-    everybody = range(settings.candidates)
+    everybody = range(method.population)
     chunks = [
         replace(
             test,
             seeds=(episode,) * len(indices),
-            evolution=settings,
+            method=method,
             seed=training.seed,
             epoch=epoch,
             indices=tuple(indices),
@@ -209,7 +221,7 @@ def _advance(
         "candidate_falls": sum(played.falls for played in candidates),
         "played_steps": steps + tested.steps,
     }
-    state.theta = es.update(training.evolution, policy.space, state.theta, training.seed, state.epoch, returns)
+    state.search = training.evolution.update(policy.space, state.search, training.seed, state.epoch, returns)
     for played in candidates:
         if played.moments is not None:
             state.moments = state.moments + played.moments
@@ -230,10 +242,18 @@ def normalised(policy: Policy, moments: Array) -> Policy:
 
 def resume(folder: Path) -> tuple[Training, Run, State | None, list[str]]:
     """(training, run, state, complaints) of a run directory, to go on with."""
+    training = from_config(Training, read_config(folder))
     run = Run.open(folder)
-    training = Training(**run.config)
     saved, complaints = run.latest()
     return training, run, (None if saved is None else State.from_checkpoint(saved)), complaints
+
+
+def from_config(kind: type[T], config: dict[str, Any]) -> T:
+    """The settings in a config.json, or an error that names what does not belong there."""
+    known = {setting.name for setting in fields(kind)}  # type: ignore[arg-type]
+    if strange := sorted(set(config) - known):
+        raise UserError(f"this run has settings that this version does not know: {', '.join(strange)}")
+    return kind(**config)
 
 
 def config_of(training: Training) -> dict[str, Any]:

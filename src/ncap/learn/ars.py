@@ -1,0 +1,73 @@
+"""Augmented random search (ARS) with antithetic Gaussian directions.
+
+θ ← θ + (rate / pairs) Σ (F⁺ − F⁻) δ − decay · θ, where F are shaped returns. Candidate 2i is mean + σ δᵢ, candidate
+2i + 1 is mean − σ δᵢ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ncap.errors import UserError
+from ncap.learn.search import Array, Search, direction, worst_if_nan
+from ncap.params import ParamSpace
+
+
+@dataclass(frozen=True, kw_only=True)
+class ARS:
+    """Settings of the search."""
+
+    population: int
+    """Twice the number of directions."""
+    sigma: float
+    """Mutation: standard deviation of the directions."""
+    rate: float | None = None
+    """Step size; None: sigma, as in the paper's update."""
+    decay: float = 0.0
+    copies: int = 1
+    shaping: Literal["zscore", "rank"] = "zscore"
+
+    def __post_init__(self) -> None:
+        if self.population < 2 or self.population % 2 or not self.sigma > 0:
+            raise UserError(
+                f"ARS needs an even population >= 2 and sigma > 0, not {self.population} and {self.sigma:g}"
+            )
+
+    def start(self, mean: Array) -> Search:
+        """A search that begins at these weights (D,)."""
+        return Search(mean=mean)
+
+    def candidates(self, space: ParamSpace, search: Search, seed: int, epoch: int, indices: Sequence[int]) -> Array:
+        """(len(indices), D) candidates of an epoch, their signs kept."""
+        signed = [
+            (self.sigma if index % 2 == 0 else -self.sigma) * direction(seed, epoch, index // 2, space.size)
+            for index in indices
+        ]
+        return space.constrain(search.mean + np.array(signed))
+
+    def update(self, space: ParamSpace, search: Search, seed: int, epoch: int, returns: Array) -> Search:
+        """The search after an epoch, from the returns (population,) in the order of the candidates' indices."""
+        shaped = shape_returns(returns, self.shaping)
+        step = np.zeros_like(search.mean)
+        for pair, gain in enumerate(shaped[0::2] - shaped[1::2]):
+            if gain:
+                step += gain * direction(seed, epoch, pair, space.size)
+        rate = self.sigma if self.rate is None else self.rate
+        moved = search.mean + rate / (self.population // 2) * step - self.decay * search.mean
+        return Search(mean=space.constrain(moved))
+
+
+def shape_returns(returns: Array, shaping: str) -> Array:
+    """Returns (n,) made comparable across epochs. Equal returns shape to zeros; NaN counts as the worst."""
+    returns = worst_if_nan(returns)
+    if shaping == "rank":
+        _, inverse, counts = np.unique(returns, return_inverse=True, return_counts=True)
+        places = np.cumsum(counts) - (counts + 1) / 2  # mean place of equal returns
+        returns = places[inverse] / max(1, len(returns) - 1)
+    spread = returns.std()
+    if spread <= 1e-12:
+        return np.zeros_like(returns)
+    shaped: Array = (returns - returns.mean()) / spread
+    return shaped

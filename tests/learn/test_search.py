@@ -1,0 +1,125 @@
+import cmaes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from ncap.errors import UserError
+from ncap.learn.ars import ARS, shape_returns
+from ncap.learn.cma import CMA
+from ncap.learn.es import PRESETS
+from ncap.learn.search import direction
+from ncap.params import Block, ParamSpace
+from ncap.policies.ncap import NCAPPolicy
+
+FREE = ParamSpace([Block(name="w", initial=np.zeros(5))])
+METHODS = [
+    ARS(population=8, sigma=0.1),
+    ARS(population=8, sigma=0.1, shaping="rank"),
+    CMA(population=8, sigma=0.1),
+]
+
+
+def test_ars_by_hand():
+    # returns 1, 0 | 0, 0 | 0, 0 | 0, 1: mean 0.25, standard deviation sqrt(0.1875); shaped difference of the first
+    # pair 1/sqrt(0.1875) = 2.3094, of the last pair the negative, of the others 0
+    method = ARS(population=8, sigma=0.1, rate=0.2, decay=0.01)
+    mean, returns = np.full(5, 2.0), np.array([1.0, 0, 0, 0, 0, 0, 0, 1])
+    gain = 1 / np.sqrt(0.1875)
+    step = 0.2 / 4 * gain * (direction(3, 7, 0, 5) - direction(3, 7, 3, 5))
+    moved = method.update(FREE, method.start(mean), 3, 7, returns)
+    assert moved.mean == pytest.approx(mean + step - 0.01 * mean)
+
+
+def test_ars_candidates_are_antithetic():
+    method = METHODS[0]
+    everybody = method.candidates(FREE, method.start(np.ones(5)), 3, 7, range(8))
+    assert everybody[0::2] + everybody[1::2] == pytest.approx(np.full((4, 5), 2.0))
+
+
+def test_cma_agrees_with_the_cmaes_library_over_many_epochs():
+    # the library draws its numbers one candidate after the other; here it is given ours
+    class OurNumbers:
+        def __init__(self):
+            self.drawn = iter(direction(0, epoch, index, 5) for epoch in range(40) for index in range(8))
+
+        def randn(self, size):
+            return next(self.drawn)
+
+    method = CMA(population=8, sigma=0.3)
+    theirs = cmaes.SepCMA(mean=np.zeros(5), sigma=0.3, population_size=8)
+    theirs._rng = OurNumbers()
+    ours = method.start(np.zeros(5))
+    slopes = np.array([1.0, 4.0, 0.2, 1.0, 9.0])
+    for epoch in range(40):
+        asked = [theirs.ask() for _ in range(8)]
+        rows = method.candidates(FREE, ours, 0, epoch, range(8))
+        assert rows == pytest.approx(np.array(asked), rel=1e-9, abs=1e-12)
+        losses = (slopes * (rows - 1) ** 2).sum(axis=1)
+        theirs.tell([(row, float(loss)) for row, loss in zip(asked, losses, strict=True)])
+        ours = method.update(FREE, ours, 0, epoch, -losses)
+    assert ours.mean == pytest.approx(theirs.mean, rel=1e-9)
+    assert ours.memory["sigma"][0] == pytest.approx(theirs._sigma, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_candidates_are_addressed_by_seed_epoch_and_index(method):
+    search = method.start(np.ones(5))
+    everybody = method.candidates(FREE, search, 3, 7, range(8))
+    assert np.array_equal(method.candidates(FREE, search, 3, 7, [5, 2]), everybody[[5, 2]])
+    assert not np.array_equal(method.candidates(FREE, search, 3, 8, range(8)), everybody)
+    assert not np.array_equal(method.candidates(FREE, search, 4, 7, range(8)), everybody)
+
+
+@pytest.mark.parametrize("preset", ["default", "released"])
+def test_signs_hold_for_every_candidate_and_for_the_mean(preset):
+    method = PRESETS[preset]["ncap"]
+    space = NCAPPolicy(command=0.2, copies=method.copies).space
+    search = method.start(space.initial)
+    for epoch in range(5):
+        rows = method.candidates(space, search, 0, epoch, range(method.population))
+        returns = np.random.default_rng(epoch).normal(size=method.population)
+        search = method.update(space, search, 0, epoch, returns)
+        assert np.all(rows * space.signs >= 0)
+        assert np.all(search.mean * space.signs >= 0)
+
+
+@given(arrays(float, 8, elements=st.floats(-1e3, 1e3) | st.sampled_from([np.nan, np.inf, -np.inf])))
+@pytest.mark.parametrize("method", METHODS)
+def test_no_returns_whatsoever_make_weights_that_are_not_finite(method, returns):
+    moved = method.update(FREE, method.start(np.ones(5)), 0, 0, returns)
+    for values in (moved.mean, *moved.memory.values()):
+        assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_returns_do_not_move_the_mean(method):
+    assert np.array_equal(method.update(FREE, method.start(np.ones(5)), 0, 0, np.full(8, 0.7)).mean, np.ones(5))
+
+
+def test_nan_ranks_as_the_worst():
+    shaped = shape_returns(np.array([0.5, np.nan, 0.1, 0.9]), "zscore")
+    assert shaped[1] == shaped[2] == shaped.min()
+
+
+def test_rank_shaping_shares_places_among_equals():
+    # places 0, 1.5, 1.5, 3 of 3 -> 0, .5, .5, 1; mean .5, standard deviation sqrt(.125)
+    assert shape_returns(np.array([1.0, 5.0, 5.0, 9.0]), "rank") == pytest.approx(np.array([-1, 0, 0, 1]) * np.sqrt(2))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_climbs_a_hill(method):
+    # maximise -|w - 1|^2 from w = 0: after 150 epochs the distance is a small part of what it was
+    search = method.start(np.zeros(5))
+    for epoch in range(150):
+        rows = method.candidates(FREE, search, 0, epoch, range(8))
+        search = method.update(FREE, search, 0, epoch, -((rows - 1) ** 2).sum(axis=1))
+    assert np.linalg.norm(search.mean - 1) < 0.2 * np.sqrt(5)
+
+
+def test_impossible_settings_are_refused():
+    with pytest.raises(UserError, match=r"even population >= 2 and sigma > 0, not 3 and 0\.1"):
+        ARS(population=3, sigma=0.1)
+    with pytest.raises(UserError, match="population >= 4 and sigma > 0, not 16 and 0"):
+        CMA(population=16, sigma=0)
