@@ -15,7 +15,7 @@ import pytest
 from ncap import cli
 from ncap.errors import UserError
 from ncap.learn import train as learning
-from ncap.learn.executors import LocalExecutor
+from ncap.learn.executors import LocalExecutor, play
 from ncap.learn.search import Search
 from ncap.learn.train import Training, epoch_chunks, resume, train
 from ncap.policies.mlp import MLPPolicy
@@ -195,6 +195,20 @@ def test_chunks_have_a_fixed_size_and_the_test_comes_last():
     assert len({seed for chunk in chunks for seed in chunk.seeds}) == 1
     assert test.seeds == learning.TEST_SEEDS
     assert test.method is None
+
+
+def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
+    training = replace(TRAINING, epochs=1, episodes=2)
+    policy, method = training.initial_policy(), training.evolution
+    first = method.start(policy.space.initial)
+    chunks = epoch_chunks(training, policy, learning.State(0, first, first.mean, 0.0, np.zeros((3, 40))))
+    assert [chunk.indices for chunk in chunks[:-1]] == [tuple(range(16))] * 2
+    one, two = (play(chunk).returns for chunk in chunks[:-1])
+    assert not np.array_equal(one, two)
+    with Run.create(tmp_path / "run", learning.config_of(training)) as run:
+        state = train(training, run, LocalExecutor(1), None, quiet)
+    assert np.array_equal(state.theta, method.update(policy.space, first, training.seed, 0, (one + two) / 2).mean)
+    assert state.rollouts == 32
 
 
 def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):

@@ -23,6 +23,7 @@ def train(
     seed: int = 0,
     epochs: int = 60,
     population: int | None = None,
+    episodes: int = 1,
     sigma: float | None = None,
     out: Path | None = None,
     resume: Path | None = None,
@@ -45,6 +46,7 @@ def train(
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
         epochs: Epochs in all, of 16 episodes' length for ppo, d4pg and by default for evolution.
         population: Candidates in an epoch of evolution; by default the preset's.
+        episodes: Training episodes that each candidate of evolution plays in an epoch. More make a steadier policy.
         sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
         out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
         resume: Go on with this run; its own settings are used.
@@ -78,6 +80,7 @@ def train(
                 seed=seed,
                 epochs=epochs,
                 population=population,
+                episodes=episodes,
                 sigma=sigma,
             )
             folder = place / f"{task}-{policy.replace(':', '-')}-{seed}"

@@ -50,6 +50,8 @@ class Training:
     epochs: int = 60
     population: int | None = None
     """Candidates in an epoch; None: the preset's."""
+    episodes: int = 1
+    """Training episodes that every candidate plays in an epoch, the same for all."""
     sigma: float | None = None
     """Size of mutations, with CMA-ES of the first ones; None: the preset's."""
     episode_seconds: float | None = None
@@ -61,6 +63,8 @@ class Training:
             raise unknown_name("preset", self.preset, PRESETS)
         if self.epochs < 1:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
+        if self.episodes < 1:
+            raise UserError(f"candidates need at least one training episode, not {self.episodes}")
         self.initial_policy()
         self.evolution  # noqa: B018 - complains about impossible settings before anything is written
 
@@ -183,21 +187,22 @@ def _keep_best(training: Training, run: Run, policy: Policy, state: State, teste
 
 
 def epoch_chunks(training: Training, policy: Policy, state: State) -> list[Chunk]:
-    """The candidates in chunks of a fixed size, and last the test episodes of the mean."""
+    """All candidates in chunks of a fixed size, for every training episode; last the test episodes of the mean."""
     method, epoch = training.evolution, state.epoch
     test = Chunk(task=training.world, policy=describe(policy), search=state.search, seeds=TEST_SEEDS)
-    episode = int(seeding.generator(training.seed, "training episode", epoch).integers(2**31, 2**32))
+    episodes = seeding.generator(training.seed, "training episode", epoch).integers(2**31, 2**32, training.episodes)
     everybody = range(method.population)
     chunks = [
         replace(
             test,
-            seeds=(episode,) * len(indices),
+            seeds=(int(episode),) * len(indices),
             method=method,
             seed=training.seed,
             epoch=epoch,
             indices=tuple(indices),
             moments=isinstance(policy, MLPPolicy),
         )
+        for episode in episodes
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
     return [*chunks, test]
@@ -207,7 +212,8 @@ def _advance(
     training: Training, policy: Policy, state: State, candidates: list[Played], tested: Played
 ) -> dict[str, Any]:
     """Move the mean by one epoch, and say what happened."""
-    returns = np.concatenate([played.returns for played in candidates])
+    played_returns = np.concatenate([played.returns for played in candidates])
+    returns = played_returns.reshape(training.episodes, -1).mean(axis=0)
     steps = sum(played.steps for played in candidates)
     row = {
         "epoch": state.epoch,
@@ -226,7 +232,7 @@ def _advance(
         if played.moments is not None:
             state.moments = state.moments + played.moments
     state.epoch += 1
-    state.rollouts += len(returns)
+    state.rollouts += len(played_returns)
     state.steps += steps
     return row
 
