@@ -6,60 +6,71 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
 
-from ncap import tasks
 from ncap.errors import UserError
 from ncap.experiments import algorithms
-from ncap.experiments.algorithms import CONDITIONS, figure, play, training_for
+from ncap.experiments.algorithms import CONDITIONS, Curve, read_curve, trainings
+from ncap.experiments.library import SCALES, Library
+from ncap.experiments.tables import read_table
 from ncap.learn import ppo
+from ncap.learn.executors import LocalExecutor
+from ncap.runs import Run
+
+TINY = replace(
+    SCALES["smoke"], seeds=1, tasks=("flat-walk",), rl={"epochs": 2, "environments": 4, "episode_seconds": 0.3}
+)
 
 
 @pytest.fixture(autouse=True)
-def short_episodes(monkeypatch):
-    for name in algorithms.TASKS:
-        monkeypatch.setitem(tasks.TASKS, name, replace(tasks.TASKS[name], episode_seconds=0.3))
+def few_passes(monkeypatch):
     few = {kind: replace(settings, passes=1, rollouts=1) for kind, settings in ppo.SETTINGS.items()}
     monkeypatch.setattr("ncap.learn.ppo.SETTINGS", few)
 
 
-def test_every_condition_gets_the_steps_it_was_promised(monkeypatch):
-    monkeypatch.undo()
-    # 16 episodes of 500 steps are an epoch, 64 for the MLP under evolution; the last row shows all epochs before it
-    for name in CONDITIONS:
-        epochs = training_for("flat-walk", name, 0, 480_000).epochs
-        assert epochs == (16 if name == "evolution, MLP" else 61)
+def library(folder):
+    return Library(folder, LocalExecutor(1), 1, lambda _: None)
 
 
-@pytest.mark.parametrize("name", ["evolution, NCAP", "PPO, NCAP", "D4PG, MLP"])
-def test_a_run_is_done_once_and_read_again(tmp_path, name):
-    first = play(tmp_path, "flat-walk", name, 0, steps=320, threads=1)
-    assert first.steps.tolist() == [0, 160, 320]
-    assert first.cpu_seconds[0] == 0
-    assert (np.diff(first.cpu_seconds) > 0).all()
-    again = play(tmp_path, "flat-walk", name, 0, steps=320, threads=1)
-    assert np.array_equal(again.returns, first.returns)
-    assert np.array_equal(again.cpu_seconds, first.cpu_seconds)
-    with pytest.raises(UserError, match="begun with other settings"):
-        play(tmp_path, "flat-walk", name, 0, steps=640, threads=1)
+def test_every_condition_is_trained_once_and_tabulated(tmp_path, monkeypatch):
+    algorithms.run(library(tmp_path), TINY, tmp_path)
+    rows = {row["condition"]: row for row in read_table(tmp_path / "algorithms.csv")}
+    assert list(rows) == list(CONDITIONS)
+    # the last row of progress stands before the last epoch: one epoch of 4 episodes of 50 or 10 steps
+    assert [float(row["steps"]) for row in rows.values()] == [200, 200, 40, 40, 40]
+    assert all(float(row["cpu_seconds"]) > 0 for row in rows.values())
+    assert (tmp_path / "algorithms.png").stat().st_size > 5000
+    monkeypatch.setattr(Run, "save", lambda *_: pytest.fail("it was trained again"))
+    algorithms.run(library(tmp_path), TINY, tmp_path)
+
+
+def test_runs_of_evolution_are_those_of_the_performance_experiment():
+    for policy in ("ncap", "mlp"):
+        assert trainings(TINY, "flat-walk", f"evolution, {policy.upper()}") == TINY.trainings("flat-walk", policy)
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    expected = play(tmp_path / "unbroken", "flat-walk", "PPO, MLP", 0, steps=320, threads=1)
-    save = algorithms.Run.append_progress
+    (training,) = trainings(TINY, "flat-walk", "PPO, MLP")
+    expected = read_curve(library(tmp_path / "unbroken").train([training])[0])
+    save = Run.append_progress
 
     def interrupt(run, row):
         save(run, row)
-        if row["epoch"] == 1:
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr("ncap.runs.Run.append_progress", interrupt)
+    monkeypatch.setattr(Run, "append_progress", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        play(tmp_path / "broken", "flat-walk", "PPO, MLP", 0, steps=320, threads=1)
-    monkeypatch.setattr("ncap.runs.Run.append_progress", save)
-    found = play(tmp_path / "broken", "flat-walk", "PPO, MLP", 0, steps=320, threads=1)
+        library(tmp_path / "broken").train([training])
+    monkeypatch.setattr(Run, "append_progress", save)
+    with pytest.raises(UserError, match="begun with other settings"):
+        library(tmp_path / "broken").train([replace(training, epochs=3)])
+    found = read_curve(library(tmp_path / "broken").train([training])[0])
     assert np.array_equal(found.returns, expected.returns)
 
 
-def test_the_figure_is_drawn(tmp_path):
-    curve = algorithms.Curve(steps=np.arange(3.0), cpu_seconds=np.arange(3.0), returns=np.array([0.5, 0.6, 0.7]))
-    figure({(task, name): [curve] for task in algorithms.TASKS for name in CONDITIONS}, tmp_path / "a.png")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+def test_the_mark_is_reached_when_the_test_return_is_first_at_it():
+    curve = Curve(
+        steps=np.array([0.0, 10, 20, 30]),
+        cpu_seconds=np.array([0.0, 1, 2, 3]),
+        returns=np.array([0.5, 0.9, 0.8, 0.95]),
+    )
+    assert (curve.first("steps"), curve.first("cpu_seconds")) == (10, 1)
+    assert Curve(steps=np.zeros(1), cpu_seconds=np.zeros(1), returns=np.array([0.89])).first("steps") == np.inf

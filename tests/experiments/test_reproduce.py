@@ -17,7 +17,17 @@ from ncap.learn.executors import LocalExecutor
 from ncap.policies.storage import load_policy
 
 TINY = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), episodes=1)
-FIGURES = ("performance", "performance-profile", "footfalls", "parameters", "generalization", "weights-ncap")
+FIGURES = (
+    "gaits",
+    "units",
+    "performance",
+    "performance-profile",
+    "footfalls",
+    "parameters",
+    "generalization",
+    "weights-ncap",
+    "algorithms",
+)
 
 
 def library(folder):
@@ -41,6 +51,18 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     assert counts == {"ncap": 92, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
     trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
     assert len(trained) == len(set(trained))  # no run was done twice
+    cli.main(["report", str(tmp_path)])
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count("<svg") == len(list(tmp_path.glob("*.svg"))) == len(FIGURES) + 2  # MLP weights, variable speed
+    assert page.count("<table>") == len(list(tmp_path.glob("*.csv")))
+
+
+def test_a_folder_without_results_gets_no_report(tmp_path, capsys):
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["report", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "holds neither a run nor results" in capsys.readouterr().err
 
 
 def test_what_is_finished_is_not_done_again(tmp_path):

@@ -136,16 +136,22 @@ def train(
 def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, threads: int = 2) -> None:
     """Write one self-contained HTML page about a run: learning curve, footfalls, neurons, weights, gait numbers.
 
+    Given the folder of a reproduction instead, the page has all its figures and tables.
+
     Args:
-        run: A run directory.
-        out: Page to write; by default RUN/report.html.
+        run: A run directory, or what ncap reproduce has written.
+        out: Page to write; by default report.html in that folder.
         threads: Simulation threads.
 
     """
+    from ncap.experiments.overview import write_overview
     from ncap.experiments.report import write_report
 
     page = out or run / "report.html"
-    write_report(run, page, threads)
+    if (run / "runs").is_dir():
+        write_overview(run, page)
+    else:
+        write_report(run, page, threads)
     print(f"report: {page}")
 
 
@@ -159,8 +165,8 @@ def reproduce(
 ) -> None:
     """Redo figures of the paper: train what is missing, measure, draw. Finished parts are kept, so it can be stopped.
 
-    Names: gaits, units, performance, footfalls, parameters, generalization, weights, variable-speed, or all. Start it
-    in several terminals with the same folder, and they share the work.
+    Names: gaits, units, performance, footfalls, parameters, generalization, weights, variable-speed, algorithms; or
+    all of them. Start it in several terminals with the same folder, and they share the work.
 
     Args:
         names: Experiments, by default all.

@@ -1,14 +1,9 @@
-"""Evolution, PPO and D4PG on the same tasks: test return per step and per CPU-second (the paper's comparison of MLPs).
+"""Evolution, PPO and D4PG (figure 7 of the paper): test return against environment steps and against CPU time.
 
-Conditions are data. Every (task, condition, seed) is a run directory, so an interrupted experiment goes on where it
-stopped. `python -m ncap.experiments.algorithms FOLDER [STEPS [SEEDS]]` does the runs, with that many
-training steps each, prints the table and draws the figure.
+The runs of evolution are those of the performance experiment.
 """
 
-import csv
-import sys
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,17 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.errors import UserError
-from ncap.learn import reinforcement
-from ncap.learn import train as evolution
-from ncap.learn.executors import LocalExecutor
+from ncap.experiments.library import AnyTraining, Library, Scale
+from ncap.experiments.tables import write_table
 from ncap.learn.reinforcement import Reinforcement
-from ncap.learn.train import Training
-from ncap.runs import Run, read_progress
+from ncap.runs import read_progress
 
 Array = NDArray[np.float64]
 
-TASKS: Final = ("flat-walk", "bumpy-walk")
+TASKS: Final[tuple[str, ...]] = ("flat-walk", "bumpy-walk")
 CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "evolution, NCAP": {"policy": "ncap"},
     "evolution, MLP": {"policy": "mlp"},
@@ -35,10 +27,7 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "D4PG, MLP": {"algorithm": "d4pg", "policy": "mlp"},
 }
 COLOURS: Final = dict(zip(CONDITIONS, ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"), strict=True))
-STEPS: Final = 480_000
-"""By default as many as 60 epochs of 16 episodes have."""
-SEEDS: Final = 3
-_CPU: Final = "cpu.csv"
+MARK: Final = 0.90
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,95 +39,71 @@ class Curve:
     """Of learning and testing together, on however many threads."""
     returns: Array
 
-
-def training_for(task: str, name: str, seed: int, steps: int) -> Training | Reinforcement:
-    """A condition with as many epochs as the steps need, and one more, whose test shows what the last has learned."""
-    settings = {"task": task, "seed": seed} | CONDITIONS[name]
-    training = reinforcement.training_of(settings)
-    episodes = training.environments if isinstance(training, Reinforcement) else training.evolution.population
-    return replace(training, epochs=-(-steps // (episodes * training.world.steps)) + 1)
+    def first(self, kind: str) -> float:
+        """Steps or CPU-seconds until the mark is reached; infinite if it never is."""
+        reached = np.flatnonzero(self.returns >= MARK)
+        return float(getattr(self, kind)[reached[0]]) if len(reached) else np.inf
 
 
-def play(folder: Path, task: str, name: str, seed: int, steps: int, threads: int) -> Curve:
-    """Do a run, or what is left of it."""
-    place = folder / f"{task}-{name.replace(', ', '-').lower()}-{seed}"
-    wanted = training_for(task, name, seed, steps)
-    run = Run.open(place) if (place / "config.json").exists() else Run.create(place, asdict(wanted))
-    with run:
-        if run.config != asdict(wanted):
-            raise UserError(f"{place} was begun with other settings: choose another folder, or the same steps")
-        saved, _ = run.latest()
-        if saved is None or saved.epoch < wanted.epochs:
-            _train(wanted, run, saved, threads)
+def trainings(scale: Scale, task: str, name: str) -> list[AnyTraining]:
+    """The runs of a condition, one per seed."""
+    settings = CONDITIONS[name]
+    if "algorithm" not in settings:
+        return list(scale.trainings(task, settings["policy"]))
+    return [Reinforcement(task=task, seed=seed, **settings, **scale.rl) for seed in range(scale.seeds)]
+
+
+def run(library: Library, scale: Scale, out: Path) -> None:
+    """Train what is missing, then write the table and the figure."""
+    tasks = [task for task in TASKS if task in scale.tasks]
+    wanted = {(task, name): trainings(scale, task, name) for name in CONDITIONS for task in tasks}
+    library.train([one for runs in wanted.values() for one in runs])
+    found = {key: [read_curve(library.place(one)) for one in runs] for key, runs in wanted.items()}
+    rows = [
+        {
+            "task": task,
+            "condition": name,
+            "runs": len(runs),
+            "last": np.mean([one.returns[-1] for one in runs]),
+            "best": np.mean([one.returns.max() for one in runs]),
+            "steps": np.mean([one.steps[-1] for one in runs]),
+            "cpu_seconds": np.mean([one.cpu_seconds[-1] for one in runs]),
+            "steps_to_0.9_median": np.median([one.first("steps") for one in runs]),
+            "cpu_seconds_to_0.9_median": np.median([one.first("cpu_seconds") for one in runs]),
+        }
+        for (task, name), runs in found.items()
+    ]
+    write_table(out / "algorithms.csv", rows)
+    _figure(found, tasks, out / "algorithms.png")
+
+
+def read_curve(place: Path) -> Curve:
+    """The curve of a run directory."""
     rows = read_progress(place)
-    with (place / _CPU).open(newline="") as file:
-        spent = {int(row["epoch"]): float(row["cpu_seconds"]) for row in csv.DictReader(file)}
     return Curve(
         steps=np.array([row["steps"] for row in rows]),
-        # a kill between the two files leaves only the wall-clock time of an epoch
-        cpu_seconds=np.cumsum([0.0] + [spent.get(int(row["epoch"]), row["seconds"]) for row in rows[:-1]]),
+        cpu_seconds=np.cumsum([0.0] + [row["cpu_seconds"] for row in rows[:-1]]),
         returns=np.array([row["test_return"] for row in rows]),
     )
 
 
-def _train(training: Training | Reinforcement, run: Run, saved: Any, threads: int) -> None:
-    """Train, noting the CPU time of every epoch."""
-    started = time.process_time()
-
-    def report(row: dict[str, Any]) -> None:
-        nonlocal started
-        now = time.process_time()
-        path = run.folder / _CPU
-        new = not path.exists()
-        with path.open("a") as file:
-            file.write(("epoch,cpu_seconds\n" if new else "") + f"{row['epoch']},{now - started:.3f}\n")
-        started = now
-
-    if isinstance(training, Reinforcement):
-        reinforcement.train(training, run, threads, saved, report)
-    else:
-        state = None if saved is None else evolution.State.from_checkpoint(saved)
-        evolution.train(training, run, LocalExecutor(threads), state, report)
-
-
 @plots.styled
-def figure(curves: dict[tuple[str, str], list[Curve]], path: Path) -> None:
-    """Test return against steps and against CPU time, a column per task, a thin line per seed."""
+def _figure(found: dict[tuple[str, str], list[Curve]], tasks: list[str], path: Path) -> None:
+    """A row for steps and one for CPU time, a column per task, a thin line per seed."""
+    kinds = {"steps": ("environment steps (million)", 1e6), "cpu_seconds": ("CPU-minutes", 60.0)}
     fig, axes = plots.figure(
-        [" ".join(f"{kind}:{task}" for task in TASKS) for kind in ("steps", "cpu_seconds")],
-        size=(10, 7),
-        heights=(1, 1),
+        [" ".join(f"{kind}:{task}" for task in tasks) for kind in kinds], size=(10, 6.5), heights=(1, 1)
     )
-    for (task, name), runs in curves.items():
-        for kind in ("steps", "cpu_seconds"):
+    for (task, name), runs in found.items():
+        for kind, (_, unit) in kinds.items():
             for i, curve in enumerate(runs):
                 label = name if i == 0 else None
-                axes[f"{kind}:{task}"].plot(getattr(curve, kind), curve.returns, color=COLOURS[name], label=label, lw=1)
-    for name, axis in axes.items():
-        kind, task = name.split(":")
+                along = getattr(curve, kind) / unit
+                axes[f"{kind}:{task}"].plot(along, curve.returns, color=COLOURS[name], label=label, linewidth=1)
+    for place, axis in axes.items():
+        kind, task = place.split(":")
         axis.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
-        axis.set(ylim=(0, 1.02), xlabel=kind.replace("_", "-").replace("cpu", "CPU"), ylabel="test return")
-        axis.set_title(task if kind == "steps" else "")
-    axes[f"steps:{TASKS[0]}"].legend(frameon=False, loc="lower right")
-    plots.save(fig, path)
-
-
-def main() -> None:
-    """Print a row per task and condition as soon as its seeds are done; draw all at the end."""
-    folder = Path(sys.argv[1])
-    steps = int(sys.argv[2]) if len(sys.argv) > 2 else STEPS
-    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else SEEDS
-    print(f"| task | condition | test return after {steps:,} steps, per seed | best | CPU-seconds |")
-    print("|---|---|---|---|---|")
-    curves = {}
-    for task in TASKS:
-        for name in CONDITIONS:
-            found = curves[task, name] = [play(folder, task, name, seed, steps, threads=2) for seed in range(seeds)]
-            last = ", ".join(f"{one.returns[-1]:.3f}" for one in found)
-            best, spent = np.mean([(one.returns.max(), one.cpu_seconds[-1]) for one in found], axis=0)
-            print(f"| {task} | {name} | {last} | {best:.3f} | {spent:.0f} |", flush=True)
-    figure(curves, folder / "algorithms.png")
-
-
-if __name__ == "__main__":
-    main()
+        axis.set(ylim=(0, 1.02), xlabel=kinds[kind][0], ylabel="test return", title=task if kind == "steps" else "")
+        axis.set_xlim(left=0)
+    axes[f"steps:{tasks[0]}"].legend(frameon=False, loc="lower right", fontsize=8)
+    plots.save_both(fig, path)

@@ -15,12 +15,16 @@ import numpy as np
 
 from ncap.errors import UserError
 from ncap.experiments.evaluation import Evaluation, GaitSummary, evaluate, find_controller
+from ncap.learn import reinforcement
 from ncap.learn import train as learning
 from ncap.learn.executors import Executor
+from ncap.learn.reinforcement import Reinforcement, training_of
 from ncap.learn.train import Training
 from ncap.policies.storage import write_whole
 from ncap.runs import BusyError, Run, read_config, read_progress
 from ncap.tasks import TASKS, Task
+
+AnyTraining = Training | Reinforcement
 
 WAIT: Final = 2.0
 """s between two looks at runs that other processes are doing."""
@@ -34,6 +38,8 @@ class Scale:
     ncap: dict[str, Any]
     """Settings of Training for the circuit."""
     mlp: dict[str, Any]
+    rl: dict[str, Any]
+    """Settings of Reinforcement."""
     episodes: int
     """Held-out episodes of an evaluation."""
     points: int
@@ -55,18 +61,27 @@ SCALES: Final = {
         seeds=2,
         ncap={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
+        rl={"epochs": 2, "environments": 4, "episode_seconds": 1.5},
         episodes=1,
         points=2,
         sizes=(4, 16, 256),
         states=4,
     ),
     "laptop": Scale(
-        seeds=3, ncap={"epochs": 60}, mlp={"epochs": 150}, episodes=10, points=7, sizes=(4, 16, 64, 256), states=32
+        seeds=3,
+        ncap={"epochs": 60},
+        mlp={"epochs": 150},
+        rl={"epochs": 60},
+        episodes=10,
+        points=7,
+        sizes=(4, 16, 64, 256),
+        states=32,
     ),
     "paper": Scale(
         seeds=10,
         ncap={"preset": "paper", "epochs": 500},
         mlp={"preset": "paper", "epochs": 500},
+        rl={"epochs": 1000},
         episodes=50,
         points=11,
         sizes=(4, 8, 16, 32, 64, 128, 256),
@@ -81,23 +96,23 @@ class Library:
     def __init__(self, folder: Path, executor: Executor, threads: int, say: Callable[[str], None]) -> None:
         self.folder, self.executor, self.threads, self.say = folder, executor, threads, say
 
-    def place(self, training: Training) -> Path:
+    def place(self, training: AnyTraining) -> Path:
         """Where the run of a training is or will be."""
-        return self.folder / "runs" / f"{training.task}-{training.policy.replace(':', '-')}-{training.seed}"
+        algorithm = f"{training.algorithm}-" if isinstance(training, Reinforcement) else ""
+        return self.folder / "runs" / f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{training.seed}"
 
-    def finished(self, training: Training) -> bool:
+    def finished(self, training: AnyTraining) -> bool:
         """Whether there is nothing left to train."""
         place = self.place(training)
         if not (place / "last.safetensors").exists():
             return False
-        kept = learning.from_config(Training, read_config(place))
-        if kept != training:
+        if training_of(read_config(place)) != training:
             raise UserError(
                 f"{place} was trained with other settings: use another --out, or the scale it was made with"
             )
         return True
 
-    def train(self, trainings: Sequence[Training]) -> list[Path]:
+    def train(self, trainings: Sequence[AnyTraining]) -> list[Path]:
         """Do what is left of some runs, leaving those that another process holds to it. Returns all their folders."""
         left = [training for training in trainings if not self.finished(training)]
         while left:
@@ -114,13 +129,10 @@ class Library:
                 time.sleep(WAIT)
         return [self.place(training) for training in trainings]
 
-    def _train(self, training: Training, left: str) -> None:
+    def _train(self, training: AnyTraining, left: str) -> None:
         place = self.place(training)
-        if (place / "config.json").exists():
-            kept, run, state, _ = learning.resume(place)
-        else:
-            kept, state = training, None
-            run = Run.create(place, learning.config_of(training))
+        begun = (place / "config.json").exists()
+        run = Run.open(place) if begun else Run.create(place, asdict(training))
 
         def report(row: dict[str, Any]) -> None:
             self.say(
@@ -128,9 +140,14 @@ class Library:
             )
 
         with run:
-            if kept != training:
+            if training_of(run.config) != training:
                 raise UserError(f"{place} was begun with other settings: use another --out, or the scale it began with")
-            learning.train(training, run, self.executor, state, report)
+            saved, _ = run.latest()
+            if isinstance(training, Reinforcement):
+                reinforcement.train(training, run, self.threads, saved, report)
+            else:
+                state = None if saved is None else learning.State.from_checkpoint(saved)
+                learning.train(training, run, self.executor, state, report)
 
     def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
         """A policy, by name or path, on held-out episodes of a task."""

@@ -1,12 +1,10 @@
 """One self-contained HTML page about a run: what it learned, how it walks, what changed in its weights."""
 
 import html
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -14,12 +12,13 @@ from numpy.typing import NDArray
 from ncap.analysis import plots
 from ncap.errors import UserError
 from ncap.experiments.evaluation import STANCE_FORCE, Evaluation, evaluate, find_controller
+from ncap.experiments.page import html_table, svg_of, write_page
 from ncap.experiments.weights import circuit_weights
 from ncap.learn.reinforcement import Reinforcement, training_of
 from ncap.learn.train import Training
 from ncap.legs import LEGS
 from ncap.policies.ncap import HALF_CENTRES, NCAPPolicy
-from ncap.policies.storage import load_policy, shipped_policies, write_whole
+from ncap.policies.storage import load_policy, shipped_policies
 from ncap.rollout import rollout
 from ncap.runs import read_config, read_progress
 
@@ -30,19 +29,6 @@ WINDOW: Final = (9.0, 12.0)
 """Seconds of an episode that are drawn."""
 _PLAYED: Final = {"candidate_return_mean": "candidates, mean", "training_return_mean": "training episodes, mean"}
 """Columns of progress under evolution and under gradients."""
-
-_PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
-th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
-td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
-.big {{ font-size: 2.4rem; font-weight: 600; }} .note {{ color: #666; }}
-</style></head><body>
-{body}
-</body></html>
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,22 +62,21 @@ def write_report(run: Path, out: Path, threads: int) -> None:
         f"after {int(progress[-1]['rollouts'])} rollouts, with {policy.space.size} weights.</p>",
         _table(rows),
         "<h2>Learning</h2>",
-        _svg(_learning_figure(progress)),
+        svg_of(_learning_figure(progress)),
         "<h2>Footfalls, shaded by pressure</h2>",
-        _svg(_footfall_figure(walks)),
+        svg_of(_footfall_figure(walks)),
     ]
     if isinstance(policy, NCAPPolicy):
         body += [
             "<h2>Half-centres of the rhythm generator, trained</h2>",
-            _svg(_neuron_figure(policy, walks["trained"])),
+            svg_of(_neuron_figure(policy, walks["trained"])),
         ]
-        body += ["<h2>Weights before and after</h2>", _svg(circuit_weights(policy, theta))]
+        body += ["<h2>Weights before and after</h2>", svg_of(circuit_weights(policy, theta))]
         body += [
             "<p class=note>Red is excitatory, blue inhibitory; the area of a circle is the size of the weight.</p>"
         ]
     title = f"ncap: {training.policy} on {training.task}"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, _PAGE.format(title=html.escape(title), body="\n".join(body)).encode())
+    write_page(out, title, body)
 
 
 def _evaluate(training: Training | Reinforcement, which: str, threads: int) -> Evaluation:
@@ -115,21 +100,20 @@ def _walk(training: Training | Reinforcement, which: str) -> Walk:
 
 def _table(rows: dict[str, Evaluation]) -> str:
     head = ("", "return", "falls", "speed (m/s)", "cost of transport", "gait", "Hz", "regularity R")
-    lines = ["<tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>"]
-    for name, row in rows.items():
-        cost = "–" if row.cost_of_transport is None else f"{row.cost_of_transport:.2f}"
-        cells = (
+    cells = [
+        (
             name,
             f"{row.return_mean:.3f}",
             f"{row.falls} of {row.episodes}",
             f"{row.speed_mean:.2f}",
-            cost,
+            "–" if row.cost_of_transport is None else f"{row.cost_of_transport:.2f}",
             row.gait.label,
             f"{row.gait.frequency_hz:.1f}",
             f"{row.gait.concentration:.2f}",
         )
-        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return "<table>" + "".join(lines) + "</table>"
+        for name, row in rows.items()
+    ]
+    return html_table(head, cells)
 
 
 def _learning_figure(progress: list[dict[str, float]]) -> Figure:
@@ -167,10 +151,3 @@ def _neuron_figure(policy: NCAPPolicy, walk: Walk) -> Figure:
     named[LEGS[0]].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     named[LEGS[-1]].set_xlabel("time (s)")
     return fig
-
-
-def _svg(fig: Figure) -> str:
-    text = io.StringIO()
-    fig.savefig(text, format="svg", metadata={"Date": None})
-    plt.close(fig)
-    return text.getvalue().split("?>", 1)[-1].split('.dtd">', 1)[-1]

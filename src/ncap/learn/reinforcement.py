@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ncap.errors import UserError, unknown_name
 from ncap.learn.executors import Chunk, Played, play
 from ncap.learn.search import Search
-from ncap.learn.train import TEST_SEEDS, Training, from_config, policy_of
+from ncap.learn.train import TEST_SEEDS, Training, from_config, policy_of, time_since, world_of
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.storage import Policy, describe, save_policy
@@ -51,6 +51,8 @@ class Reinforcement:
     seed: int = 0
     epochs: int = 60
     environments: int = 16
+    episode_seconds: float | None = None
+    """Length of an episode; None: the task's."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -67,8 +69,8 @@ class Reinforcement:
 
     @property
     def world(self) -> Task:
-        """The task with the contact preset that was asked for."""
-        return replace(find_task(self.task), contact=self.contact)
+        """The task with the contact preset and the length that were asked for."""
+        return world_of(self.task, self.contact, self.episode_seconds)
 
     def initial_policy(self) -> Policy:
         """The architecture; an MLP's first weights are the learner's."""
@@ -158,7 +160,7 @@ def train(
             learner.load_memory(memory, state.epoch)
     run.rewind_progress(state.epoch)
     while state.epoch < training.epochs:
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), time.process_time()
         tested = _test(training, run, learner, state, threads)
         learner.practise(state.epoch)
         learner.save_memory(memory, state.epoch)
@@ -179,7 +181,7 @@ def train(
         state.steps += practice.steps
         facts = asdict(state)
         run.save(Checkpoint(epoch=facts.pop("epoch"), tensors=learner.tensors(), facts=facts))
-        row |= {"best_return": state.best_return, "seconds": round(time.perf_counter() - started, 3)}
+        row |= {"best_return": state.best_return} | time_since(started, spent)
         run.append_progress(row)
         report(row)
     tested = _test(training, run, learner, state, threads)

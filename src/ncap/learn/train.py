@@ -71,8 +71,7 @@ class Training:
     @property
     def world(self) -> Task:
         """The task with the contact preset and the length that were asked for."""
-        task = replace(find_task(self.task), contact=self.contact)
-        return task if self.episode_seconds is None else replace(task, episode_seconds=self.episode_seconds)
+        return world_of(self.task, self.contact, self.episode_seconds)
 
     @property
     def evolution(self) -> ARS | CMA:
@@ -88,6 +87,12 @@ class Training:
         """The policy before training."""
         policy = policy_of(self.policy, self.task, self.command, (256, 256))
         return replace(policy, copies=self.evolution.copies) if isinstance(policy, NCAPPolicy) else policy
+
+
+def world_of(task: str, contact: str, episode_seconds: float | None) -> Task:
+    """The task with a contact preset and a length; None: its own."""
+    world = replace(find_task(task), contact=contact)
+    return world if episode_seconds is None else replace(world, episode_seconds=episode_seconds)
 
 
 def policy_of(words: str, task: str, command: float | None, hidden: tuple[int, ...]) -> Policy:
@@ -161,13 +166,13 @@ def train(
         state = State(0, training.evolution.start(initial), initial, -np.inf, np.zeros((3, INPUTS)))
     run.rewind_progress(state.epoch)
     while state.epoch < training.epochs:
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), time.process_time()
         current = normalised(policy, state.moments)
         *candidates, tested = executor.play(epoch_chunks(training, current, state))
         _keep_best(training, run, current, state, tested)
         row = _advance(training, policy, state, candidates, tested)
         run.save(state.to_checkpoint())
-        row |= {"best_return": state.best_return, "seconds": round(time.perf_counter() - started, 3)}
+        row |= {"best_return": state.best_return} | time_since(started, spent)
         run.append_progress(row)
         report(row)
     last = normalised(policy, state.moments)
@@ -176,6 +181,14 @@ def train(
     about = _about(training, state, float(tested.returns.mean()))
     save_policy(run.folder / "last.safetensors", last, state.theta, about)
     return state
+
+
+def time_since(started: float, spent: float) -> dict[str, float]:
+    """For a row of progress: seconds by the clock, and of CPU time in this process, since two earlier readings."""
+    return {
+        "seconds": round(time.perf_counter() - started, 3),
+        "cpu_seconds": round(time.process_time() - spent, 3),
+    }
 
 
 def _keep_best(training: Training, run: Run, policy: Policy, state: State, tested: Played) -> None:
