@@ -159,6 +159,7 @@ def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, 
 def reproduce(
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME …")] = ("all",),
     scale: str = "smoke",
+    tasks: tuple[str, ...] = (),
     out: Path | None = None,
     threads: int = 2,
     cluster: str | None = None,
@@ -171,6 +172,7 @@ def reproduce(
     Args:
         names: Experiments, by default all.
         scale: smoke (two minutes), laptop (two cores and a night), or paper (the paper's protocol).
+        tasks: Only these tasks; by default all four.
         out: Folder of results; by default out/reproduce-SCALE.
         threads: Simulation threads.
         cluster: Play training episodes on a Ray cluster: local, or an address.
@@ -179,8 +181,11 @@ def reproduce(
     from ncap.experiments.library import Library
     from ncap.experiments.reproduce import EXPERIMENTS, chosen, find_scale
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
+    from ncap.tasks import find_task
 
     todo, settings = chosen(names), find_scale(scale)
+    if tasks:
+        settings = replace(settings, tasks=tuple(find_task(name).name for name in tasks))
     folder = out or Path("out") / f"reproduce-{scale}"
     executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
     with status_line() as say:

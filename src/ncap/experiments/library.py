@@ -70,7 +70,7 @@ SCALES: Final = {
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
-        mlp={"epochs": 150},
+        mlp={"epochs": 60},
         rl={"epochs": 60},
         episodes=10,
         points=7,
