@@ -33,7 +33,7 @@ def main() -> None:
             training = Training(task="flat-walk", policy=words, episode_seconds=0.03)
             here, there = epoch_ms(local, training), epoch_ms(ray, training)
             tasks = -(-training.evolution.population // 16) + 1
-            print(f"  {words:<5} {tasks} tasks: here {here:.1f}, Ray on this machine {there:.1f}, Ray adds {there - here:.1f}")
+            print(f"  {words:<5} {tasks} tasks: here {here:.0f}, with Ray {there:.0f}: it adds {there - here:.0f}")
     finally:
         ray.close()
 

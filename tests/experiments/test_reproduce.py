@@ -57,6 +57,14 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     assert page.count("<table>") == len(list(tmp_path.glob("*.csv")))
 
 
+def test_only_some_tasks(tmp_path, capsys):
+    cli.main(["reproduce", "performance", "--tasks", "bumpy-run", "--out", str(tmp_path), "--threads", "1"])
+    assert {row["task"] for row in read_table(tmp_path / "performance.csv")} == {"bumpy-run"}
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "performance", "--tasks", "bumpy-swim", "--out", str(tmp_path)])
+    assert "unknown task 'bumpy-swim'" in capsys.readouterr().err
+
+
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):
     (tmp_path / "runs").mkdir()
     with pytest.raises(SystemExit) as stop:
