@@ -63,6 +63,31 @@ def test_cma_agrees_with_the_cmaes_library_over_many_epochs():
     assert ours.memory["sigma"][0] == pytest.approx(theirs._sigma, rel=1e-9)
 
 
+def test_weights_held_back_by_their_signs_do_not_upset_the_step_size():
+    # maximise -|w - target|^2 with 28 of 92 weights whose targets lie beyond their signs: the best there is 0
+    signs = np.where(np.arange(92) < 28, 1.0, 0.0)
+    space = ParamSpace([Block(name="w", initial=np.full(92, 0.5), signs=signs)])
+    target = np.where(signs > 0, -1.0, 1.0)
+    best = space.constrain(target)
+    method = CMA(population=16, sigma=0.14)
+    search = method.start(space.initial)
+    for epoch in range(400):
+        rows = method.candidates(space, search, 0, epoch, range(16))
+        search = method.update(space, search, 0, epoch, -((rows - target) ** 2).sum(axis=1))
+    assert np.linalg.norm(search.mean - best) < 0.1
+    assert search.memory["sigma"][0] < 0.05
+
+
+def test_a_large_population_does_not_make_negative_variances():
+    method = CMA(population=2048, sigma=0.14)
+    space = ParamSpace([Block(name="w", initial=np.zeros(92))])
+    search = method.start(space.initial)
+    for epoch in range(6):
+        rows = method.candidates(space, search, 0, epoch, range(2048))
+        search = method.update(space, search, 0, epoch, -((rows - 1) ** 2).sum(axis=1))
+    assert (search.memory["variance"] > 0).all()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_candidates_are_addressed_by_seed_epoch_and_index(method):
     search = method.start(np.ones(5))

@@ -2,8 +2,11 @@
 
 Candidates are mean + σ s ⊙ δ with a step size σ and a scale s for every weight. The mean moves to the weighted mean of
 the better half. σ grows while steps agree with each other and shrinks while they cancel; s grows along weights in which
-good candidates lie far out. After Ros and Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space
-Complexity" (2008), whose constants are used; names of the paper are in the comments.
+good candidates lie far out. The search moves a centre that knows no signs; what is played and kept is the centre with
+its signs, for a centre held back at a bound would look like steps that agree.
+
+After Ros and Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space Complexity" (2008), with the
+constants of the cmaes library; the usual names are in the comments.
 """
 
 from collections.abc import Sequence
@@ -41,6 +44,7 @@ class CMA:
     def start(self, mean: Array) -> Search:
         """A search that begins at these weights (D,)."""
         memory = {
+            "centre": mean,
             "sigma": np.array([self.sigma]),
             "variance": np.ones_like(mean),
             "step_path": np.zeros_like(mean),
@@ -52,7 +56,7 @@ class CMA:
         """(len(indices), D) candidates of an epoch, their signs kept."""
         normal = np.array([direction(seed, epoch, index, space.size) for index in indices])
         spread = search.memory["sigma"] * np.sqrt(search.memory["variance"])
-        return space.constrain(search.mean + spread * normal)
+        return space.constrain(search.memory["centre"] + spread * normal)
 
     def update(self, space: ParamSpace, search: Search, seed: int, epoch: int, returns: Array) -> Search:
         """The search after an epoch, from the returns (population,) in the order of the candidates' indices."""
@@ -60,14 +64,14 @@ class CMA:
         if np.ptp(returns) <= 1e-12:
             return search  # nothing was learned
         size, weights = space.size, self.weights
-        sigma, variance, step_path, shape_path = (
-            search.memory[name] for name in ("sigma", "variance", "step_path", "shape_path")
+        centre, sigma, variance, step_path, shape_path = (
+            search.memory[name] for name in ("centre", "sigma", "variance", "step_path", "shape_path")
         )
         best = np.argsort(-returns, kind="stable")[: len(weights)]
         normal = np.array([direction(seed, epoch, int(index), size) for index in best])
         scale = np.sqrt(variance)
         mean_normal = weights @ normal
-        mean = space.constrain(search.mean + sigma * scale * mean_normal)
+        centre = centre + sigma * scale * mean_normal
 
         effective = 1 / (weights**2).sum()  # μ_eff: how many candidates count
         rate = (effective + 2) / (size + effective + 3)  # c_σ
@@ -85,8 +89,14 @@ class CMA:
         full = 2 / effective / (size + np.sqrt(2)) ** 2 + (1 - 1 / effective) * min(
             1.0, (2 * effective - 1) / ((size + 2) ** 2 + effective)
         )
-        many = (size + 2) / 3 * full  # c_μ: weight of the better half, larger than with a full matrix
+        many = min(1 - one, (size + 2) / 3 * full)  # c_μ: weight of the better half, more than with a full matrix
         kept = 1 - one - many + (0 if settled else one * rate * (2 - rate))
         variance = kept * variance + one * shape_path**2 + many * (weights @ (scale * normal) ** 2)
-        memory = {"sigma": sigma, "variance": variance, "step_path": step_path, "shape_path": shape_path}
-        return Search(mean=mean, memory=memory)
+        memory = {
+            "centre": centre,
+            "sigma": sigma,
+            "variance": variance,
+            "step_path": step_path,
+            "shape_path": shape_path,
+        }
+        return Search(mean=space.constrain(centre), memory=memory)

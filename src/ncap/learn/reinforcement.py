@@ -38,7 +38,7 @@ MEMORY: Final = "replay"
 
 @dataclass(frozen=True, kw_only=True)
 class Reinforcement:
-    """Everything that determines the result of a run."""
+    """Everything that determines the result of a run. What is left to a default is filled in."""
 
     task: str
     algorithm: str
@@ -62,7 +62,9 @@ class Reinforcement:
             raise UserError(
                 f"at least one epoch and one environment are needed, not {self.epochs} and {self.environments}"
             )
-        self.initial_policy()
+        policy = self.initial_policy()
+        if isinstance(policy, NCAPPolicy):
+            object.__setattr__(self, "command", policy.command)
         missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
         if missing:
             raise UserError(f"--algorithm {self.algorithm} needs {' and '.join(missing)}: pip install 'ncap[rl]'")

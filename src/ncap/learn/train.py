@@ -36,7 +36,7 @@ _MEMORY: Final = "search."
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Everything that determines the result of a run."""
+    """Everything that determines the result of a run. What is left to a default is filled in."""
 
     task: str
     policy: str = "ncap"
@@ -65,8 +65,12 @@ class Training:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         if self.episodes < 1:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
-        self.initial_policy()
-        self.evolution  # noqa: B018 - complains about impossible settings before anything is written
+        policy, method = self.initial_policy(), self.evolution
+        filled = {"population": method.population, "sigma": method.sigma}
+        if isinstance(policy, NCAPPolicy):
+            filled["command"] = policy.command
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
 
     @property
     def world(self) -> Task:
