@@ -1,39 +1,43 @@
-"""What Ray adds to an epoch of evolution: the time of epochs whose episodes last one control step, with and without."""
+"""What Ray adds to evolution: the time of one task whose episodes last one control step, here and through Ray."""
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
-from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
+from ncap.errors import UserError
+from ncap.learn.executors import Chunk, Executor, LocalExecutor, RayExecutor
 from ncap.learn.train import State, Training, epoch_chunks
 
-EPOCHS = 30
+REPEATS = 40
 
 
-def epoch_ms(executor: Executor, training: Training) -> float:
-    """Median time of an epoch's episodes, after the first few."""
-    policy = training.initial_policy()
-    initial = policy.space.initial
-    state = State(0, training.evolution.start(initial), initial, 0.0, np.zeros((3, 40)))
+def milliseconds(executor: Executor, chunk: Chunk) -> float:
+    """Median time of a chunk, after some for warming up."""
     times = []
-    for epoch in range(EPOCHS):
+    for _ in range(REPEATS):
         started = time.perf_counter()
-        executor.play(epoch_chunks(training, policy, replace(state, epoch=epoch)))
+        executor.play([chunk])
         times.append(time.perf_counter() - started)
-    return 1e3 * float(np.median(times[5:]))
+    return 1e3 * float(np.median(times[10:]))
 
 
 def main() -> None:
-    print("an epoch whose episodes last one control step (a real one of 16 candidates takes seconds), median ms")
+    print("one task of 16 candidates whose episodes last one control step, median ms (real episodes take seconds)")
     local = LocalExecutor(threads=1)
-    ray = RayExecutor("local")
+    try:
+        ray = RayExecutor("local")
+    except UserError as missing:
+        print(f"  {missing}")
+        return
     try:
         for words in ("ncap", "mlp"):
             training = Training(task="flat-walk", policy=words, episode_seconds=0.03)
-            here, there = epoch_ms(local, training), epoch_ms(ray, training)
-            tasks = -(-training.evolution.population // 16) + 1
-            print(f"  {words:<5} {tasks} tasks: here {here:.0f}, with Ray {there:.0f}: it adds {there - here:.0f}")
+            policy = training.initial_policy()
+            initial = policy.space.initial
+            state = State(0, training.evolution.start(initial), initial, 0.0, np.zeros((3, 40)))
+            chunks = epoch_chunks(training, policy, state)
+            here, there = milliseconds(local, chunks[0]), milliseconds(ray, chunks[0])
+            print(f"  {words}: here {here:.0f}, with Ray {there:.0f}; an epoch has {len(chunks)} tasks")
     finally:
         ray.close()
 

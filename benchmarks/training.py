@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from ncap.experiments.bench import closed_loop_rate, raw_rate, walking_targets
@@ -37,7 +38,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         training = Training(task="flat-walk", epochs=15)
-        run, executor = Run.create(Path(folder) / "run", learning.config_of(training)), TimedExecutor(threads=1)
+        run, executor = Run.create(Path(folder) / "run", asdict(training)), TimedExecutor(threads=1)
         spent: list[float] = []
         started = time.process_time()
         with run:

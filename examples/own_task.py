@@ -4,18 +4,25 @@ A task is data. Give yours a name, put it among the others, and everything that 
 with `python examples/own_task.py`: some minutes on two cores. Ctrl-C loses nothing: the same command goes on.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from ncap.experiments.evaluation import evaluate, find_controller
-from ncap.learn import train as learning
 from ncap.learn.executors import LocalExecutor
+from ncap.learn.start import go_on, read_training
+from ncap.learn.train import Training
 from ncap.runs import Run
 from ncap.tasks import TASKS, find_task
 
 TASKS["ice-walk"] = replace(TASKS["flat-walk"], name="ice-walk", friction=(0.15, 0.30))
+
+
+def say(row: dict[str, Any]) -> None:
+    """One line per epoch."""
+    print(f"epoch {row['epoch']}: {row['test_return']:.3f}")
 
 
 def main(
@@ -23,18 +30,13 @@ def main(
 ) -> None:
     """Train the circuit on ice, and compare it there with what it was before."""
     if (out / "config.json").exists():
-        training, run, state, _ = learning.resume(out)
+        training, run = read_training(out), Run.open(out)
     else:
-        training = learning.Training(task="ice-walk", epochs=epochs, population=population)
-        run, state = Run.create(out, learning.config_of(training)), None
+        training = Training(task="ice-walk", epochs=epochs, population=population)
+        run = Run.create(out, asdict(training))
     with run:
-        executor = LocalExecutor(threads)
-        try:
-            learning.train(
-                training, run, executor, state, lambda row: print(f"epoch {row['epoch']}: {row['test_return']:.3f}")
-            )
-        finally:
-            executor.close()
+        saved, _ = run.latest()
+        go_on(training, run, saved, LocalExecutor(threads), threads, say)
     for name in ("untrained", "ncap-flat-walk", str(out)):
         controller, parameters = find_controller(name, "ice-walk", episodes)
         found = evaluate(find_task("ice-walk"), name, parameters, controller, range(episodes), threads)

@@ -130,11 +130,14 @@ class Run:
         """Add a row to progress.csv and to TensorBoard's events."""
         path = self.folder / _PROGRESS
         try:
-            new = not path.exists() or path.stat().st_size == 0
-            with path.open("a", newline="") as file:
+            with path.open("a+", newline="") as file:
+                file.seek(0)
+                columns = next(csv.reader(file), None)
                 writer = csv.DictWriter(file, fieldnames=list(row))
-                if new:
+                if columns is None:
                     writer.writeheader()
+                elif columns != list(row):
+                    raise UserError(f"{path} has other columns: the run was begun by another version")
                 writer.writerow(row)
             scalars = {name: float(value) for name, value in row.items() if name != "epoch"}
             append_scalars(self.folder / _EVENTS, row["epoch"], scalars, time.time())

@@ -3,20 +3,19 @@
 import os
 import signal
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ncap.errors import UserError
-from ncap.learn import train as learning
 from ncap.learn.executors import LocalExecutor, RayExecutor, play
 from ncap.learn.train import Training, train
 from ncap.runs import Run
 from ncap.tasks import TASKS
 
-TRAINING = Training(task="flat-walk", preset="released", epochs=3, seed=2)
+TRAINING = Training(task="flat-walk", population=64, epochs=3, seed=2)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +24,7 @@ def short_episodes(monkeypatch):
 
 
 def weights(folder: Path, executor) -> np.ndarray:
-    with Run.create(folder, learning.config_of(TRAINING)) as run:
+    with Run.create(folder, asdict(TRAINING)) as run:
         return train(TRAINING, run, executor, None, lambda row: None).theta
 
 
@@ -59,7 +58,7 @@ def test_a_cluster_that_loses_workers_and_a_node_ends_in_the_same_weights_as_her
             if row["epoch"] == 0:
                 cluster.remove_node(second, allow_graceful=False)
 
-        with Run.create(tmp_path / "cluster", learning.config_of(TRAINING)) as run:
+        with Run.create(tmp_path / "cluster", asdict(TRAINING)) as run:
             theta = train(TRAINING, run, executor, None, lose_the_node).theta
         assert len(list(tmp_path.glob("killed-in-epoch-*"))) == 3
         assert np.array_equal(theta, expected)

@@ -13,7 +13,8 @@ pytest.importorskip("stable_baselines3")
 from ncap import cli
 from ncap.errors import UserError
 from ncap.learn import d4pg, ppo
-from ncap.learn.reinforcement import Reinforcement, make_learner, train, training_of
+from ncap.learn.reinforcement import Reinforcement, make_learner, train
+from ncap.learn.start import read_training
 from ncap.learn.train import TEST_SEEDS, Training
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.storage import load_policy
@@ -71,7 +72,7 @@ def stop_after(epochs):
 def go_on(folder):
     with Run.open(folder) as run:
         saved, complaints = run.latest()
-        state = train(training_of(run.config), run, 1, saved, lambda row: None)
+        state = train(read_training(folder), run, 1, saved, lambda row: None)
     return state, complaints
 
 
@@ -166,9 +167,10 @@ def test_progress_tells_what_evolution_tells_and_the_test_is_the_same(tmp_path, 
     assert about["test_return"] == played.returns.mean() >= max(row["test_return"] for row in rows)
 
 
-def test_a_configuration_is_known_by_its_algorithm():
-    assert isinstance(training_of({"task": "flat-walk"}), Training)
-    assert training_of(asdict(TRAININGS["d4pg"])) == TRAININGS["d4pg"]
+def test_a_configuration_is_known_by_its_algorithm(tmp_path):
+    for name, training in {"evolution": Training(task="flat-walk"), "d4pg": TRAININGS["d4pg"]}.items():
+        Run.create(tmp_path / name, asdict(training)).close()
+        assert read_training(tmp_path / name) == training
 
 
 def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,9 @@ from ncap.errors import UserError
 from ncap.learn import train as learning
 from ncap.learn.executors import LocalExecutor, play
 from ncap.learn.search import Search
-from ncap.learn.train import Training, epoch_chunks, resume, train
+from ncap.learn.start import go_on as finish_from
+from ncap.learn.start import read_training
+from ncap.learn.train import Training, epoch_chunks, train
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.storage import load_policy, read_tensors
 from ncap.runs import Run, read_progress
@@ -25,7 +27,7 @@ from ncap.tasks import TASKS
 
 #: The usual task with short episodes: set by the fixture below, and by this text in other processes.
 SHORTENED = """
-from dataclasses import replace
+from dataclasses import asdict, replace
 from ncap import tasks
 tasks.TASKS["flat-walk"] = replace(tasks.TASKS["flat-walk"], episode_seconds=0.3)
 """
@@ -42,14 +44,15 @@ def quiet(row):
 
 
 def finish(folder: Path, training: Training = TRAINING) -> np.ndarray:
-    with Run.create(folder, learning.config_of(training)) as run:
+    with Run.create(folder, asdict(training)) as run:
         return train(training, run, LocalExecutor(1), None, quiet).theta
 
 
 def go_on(folder: Path):
-    training, run, state, complaints = resume(folder)
-    with run:
-        return train(training, run, LocalExecutor(1), state, quiet), complaints
+    training = read_training(folder)
+    with Run.open(folder) as run:
+        saved, complaints = run.latest()
+        return finish_from(training, run, saved, LocalExecutor(1), 1, quiet), complaints
 
 
 def test_a_run_directory_holds_everything(tmp_path):
@@ -72,7 +75,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
 
 
 def test_threads_do_not_change_the_weights(tmp_path):
-    with Run.create(tmp_path / "threads", learning.config_of(TRAINING)) as run:
+    with Run.create(tmp_path / "threads", asdict(TRAINING)) as run:
         threaded = train(TRAINING, run, LocalExecutor(3), None, quiet).theta
     assert np.array_equal(threaded, finish(tmp_path / "one"))
 
@@ -112,7 +115,7 @@ def stop_after(epochs):
 
 
 def interrupted(folder: Path, epochs: int) -> None:
-    with Run.create(folder, learning.config_of(TRAINING)) as run, pytest.raises(KeyboardInterrupt):
+    with Run.create(folder, asdict(TRAINING)) as run, pytest.raises(KeyboardInterrupt):
         train(TRAINING, run, LocalExecutor(1), None, stop_after(epochs))
 
 
@@ -155,7 +158,7 @@ def test_folders_that_cannot_be_used_are_named(tmp_path):
     with pytest.raises(UserError, match="cannot create"):
         Run.create(tmp_path / "file" / "run", {})
     with pytest.raises(UserError, match="holds no run"):
-        resume(tmp_path)
+        read_training(tmp_path)
 
 
 def test_a_full_disk_ends_the_run_with_a_sentence_and_loses_nothing(tmp_path, monkeypatch):
@@ -170,7 +173,7 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_loses_nothing(tmp_path, mo
         original(descriptor)
 
     monkeypatch.setattr("os.fsync", fills_up)
-    with Run.create(tmp_path / "run", learning.config_of(TRAINING)) as run, pytest.raises(UserError, match="No space"):
+    with Run.create(tmp_path / "run", asdict(TRAINING)) as run, pytest.raises(UserError, match="No space"):
         train(TRAINING, run, LocalExecutor(1), None, quiet)
     monkeypatch.setattr("os.fsync", original)
     state, complaints = go_on(tmp_path / "run")
@@ -179,10 +182,36 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_loses_nothing(tmp_path, mo
 
 
 def test_a_run_of_another_version_is_refused_by_name(tmp_path):
-    with Run.create(tmp_path / "run", learning.config_of(TRAINING) | {"pairs": 8}):
+    with Run.create(tmp_path / "run", asdict(TRAINING) | {"pairs": 8}):
         pass
-    with pytest.raises(UserError, match="settings that this version does not know: pairs"):
-        resume(tmp_path / "run")
+    with pytest.raises(UserError, match="run was made by another version, with settings unknown here: pairs"):
+        read_training(tmp_path / "run")
+
+
+def test_a_checkpoint_of_another_method_is_refused(tmp_path):
+    folder = tmp_path / "run"
+    finish(folder, replace(TRAINING, preset="ars"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"preset": "default"}))
+    with pytest.raises(UserError, match="made by another method of evolution"):
+        go_on(folder)
+
+
+def test_a_table_with_other_columns_is_not_written_to(tmp_path):
+    folder = tmp_path / "run"
+    finish(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"epochs": 5}))
+    table = folder / "progress.csv"
+    table.write_text(table.read_text().replace("cpu_seconds", "cpu_minutes", 1))
+    with pytest.raises(UserError, match=r"progress\.csv has other columns"):
+        go_on(folder)
+
+
+def test_a_record_says_what_was_left_to_defaults():
+    settings = asdict(Training(task="flat-run"))
+    assert (settings["command"], settings["population"], settings["sigma"]) == (0.9, 16, 0.14)
+    assert Training(**settings) == Training(task="flat-run")
 
 
 def test_chunks_have_a_fixed_size_and_the_test_comes_last():
@@ -198,22 +227,23 @@ def test_chunks_have_a_fixed_size_and_the_test_comes_last():
 
 
 def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
-    training = replace(TRAINING, epochs=1, episodes=2)
+    training = replace(TRAINING, epochs=1, episodes=2, population=32)
     policy, method = training.initial_policy(), training.evolution
     first = method.start(policy.space.initial)
     chunks = epoch_chunks(training, policy, learning.State(0, first, first.mean, 0.0, np.zeros((3, 40))))
-    assert [chunk.indices for chunk in chunks[:-1]] == [tuple(range(16))] * 2
-    one, two = (play(chunk).returns for chunk in chunks[:-1])
+    halves = [tuple(range(16)), tuple(range(16, 32))]
+    assert [chunk.indices for chunk in chunks[:-1]] == halves * 2
+    one, two = np.concatenate([play(chunk).returns for chunk in chunks[:-1]]).reshape(2, 32)
     assert not np.array_equal(one, two)
-    with Run.create(tmp_path / "run", learning.config_of(training)) as run:
+    with Run.create(tmp_path / "run", asdict(training)) as run:
         state = train(training, run, LocalExecutor(1), None, quiet)
     assert np.array_equal(state.theta, method.update(policy.space, first, training.seed, 0, (one + two) / 2).mean)
-    assert state.rollouts == 32
+    assert state.rollouts == 64
 
 
 def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):
     training = Training(task="flat-walk", policy="mlp:4x4", epochs=2)
-    with Run.create(tmp_path / "run", learning.config_of(training)) as run:
+    with Run.create(tmp_path / "run", asdict(training)) as run:
         state = train(training, run, LocalExecutor(1), None, quiet)
     policy, _, _ = load_policy(tmp_path / "run" / "last.safetensors")
     assert isinstance(policy, MLPPolicy)

@@ -40,7 +40,7 @@ def train(
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.
         algorithm: evolution, ppo or d4pg.
         policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg.
-        preset: Settings of evolution: default (CMA-ES), ars, paper or released.
+        preset: Settings of evolution: default (CMA-ES for ncap, ARS for an MLP), ars, paper or released.
         command: Brainstem command in [0, 1]; by default the task's.
         contact: Contact preset: default, elliptic or released.
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
@@ -55,15 +55,16 @@ def train(
         json: Print a JSON summary at the end.
 
     """
-    from ncap.learn import reinforcement
-    from ncap.learn import train as evolution
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
+    from ncap.learn.reinforcement import Reinforcement
+    from ncap.learn.start import AnyTraining, go_on, read_training
+    from ncap.learn.train import Training
     from ncap.runs import Run
 
-    training: evolution.Training | reinforcement.Reinforcement
+    training: AnyTraining
     if resume is not None:
+        training = read_training(resume)
         run = Run.open(resume)
-        training = reinforcement.training_of(run.config)
         saved, complaints = run.latest()
         for complaint in complaints:
             print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
@@ -71,7 +72,7 @@ def train(
         place = Path("runs")
         if algorithm == "evolution":
             policy = policy or "ncap"
-            training = evolution.Training(
+            training = Training(
                 task=task,
                 policy=policy,
                 preset=preset,
@@ -86,7 +87,7 @@ def train(
             folder = place / f"{task}-{policy.replace(':', '-')}-{seed}"
         else:
             policy = policy or "mlp"
-            training = reinforcement.Reinforcement(
+            training = Reinforcement(
                 task=task,
                 algorithm=algorithm,
                 policy=policy,
@@ -96,23 +97,20 @@ def train(
                 epochs=epochs,
             )
             folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
-            if preset != "default" or population is not None or sigma is not None:
-                raise UserError(f"--preset, --population and --sigma are settings of evolution, not of {algorithm}")
+            if preset != "default" or population is not None or episodes != 1 or sigma is not None:
+                raise UserError(
+                    f"--preset, --population, --episodes and --sigma are settings of evolution, not of {algorithm}"
+                )
             if cluster:
                 raise UserError(f"--cluster plays the episodes of evolution only, not of {algorithm}")
         run, saved = Run.create(out or folder, asdict(training)), None
     with run, training_report(training.epochs) as report:
         try:
-            final: evolution.State | reinforcement.State
-            if isinstance(training, reinforcement.Reinforcement):
-                final = reinforcement.train(training, run, threads, saved, report)
-            else:
-                executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
-                try:
-                    state = None if saved is None else evolution.State.from_checkpoint(saved)
-                    final = evolution.train(training, run, executor, state, report)
-                finally:
-                    executor.close()
+            executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
+            try:
+                final = go_on(training, run, saved, executor, threads, report)
+            finally:
+                executor.close()
         except KeyboardInterrupt:
             print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {run.folder}", file=sys.stderr)
             raise SystemExit(130) from None
@@ -148,10 +146,10 @@ def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, 
     from ncap.experiments.report import write_report
 
     page = out or run / "report.html"
-    if (run / "runs").is_dir():
-        write_overview(run, page)
-    else:
+    if (run / "config.json").exists():
         write_report(run, page, threads)
+    else:
+        write_overview(run, page)
     print(f"report: {page}")
 
 
@@ -171,8 +169,8 @@ def reproduce(
 
     Args:
         names: Experiments, by default all.
-        scale: smoke (two minutes), laptop (two cores and a night), or paper (the paper's protocol).
-        tasks: Only these tasks; by default all four.
+        scale: smoke (some minutes), laptop (two cores and a night), or paper (the paper's protocol).
+        tasks: Only what is about these tasks; by default all four.
         out: Folder of results; by default out/reproduce-SCALE.
         threads: Simulation threads.
         cluster: Play training episodes on a Ray cluster: local, or an address.
@@ -183,9 +181,10 @@ def reproduce(
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
     from ncap.tasks import find_task
 
-    todo, settings = chosen(names), find_scale(scale)
+    settings = find_scale(scale)
     if tasks:
         settings = replace(settings, tasks=tuple(find_task(name).name for name in tasks))
+    todo = chosen(names, settings.tasks)
     folder = out or Path("out") / f"reproduce-{scale}"
     executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
     with status_line() as say:
@@ -193,7 +192,7 @@ def reproduce(
         try:
             for name in todo:
                 say(name)
-                EXPERIMENTS[name](library, settings, folder)
+                EXPERIMENTS[name].run(library, settings, folder)
                 print(f"{name}: {folder}")
         except KeyboardInterrupt:
             print(f"stopped; the same command goes on from {folder}", file=sys.stderr)

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.experiments.library import AnyTraining, Library, Scale
+from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
 from ncap.learn.reinforcement import Reinforcement
+from ncap.learn.start import AnyTraining
 from ncap.runs import read_progress
 
 Array = NDArray[np.float64]
@@ -50,7 +51,8 @@ def trainings(scale: Scale, task: str, name: str) -> list[AnyTraining]:
     settings = CONDITIONS[name]
     if "algorithm" not in settings:
         return list(scale.trainings(task, settings["policy"]))
-    return [Reinforcement(task=task, seed=seed, **settings, **scale.rl) for seed in range(scale.seeds)]
+    more = scale.rl[settings["algorithm"]]
+    return [Reinforcement(task=task, seed=seed, **settings, **more) for seed in range(scale.seeds)]
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:

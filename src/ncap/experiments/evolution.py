@@ -7,7 +7,7 @@ it stopped. `python -m ncap.experiments.evolution FOLDER` prints the table and d
 import csv
 import io
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ import numpy as np
 
 from ncap import seeding
 from ncap.analysis import plots
-from ncap.learn import train as learning
+from ncap.errors import UserError
 from ncap.learn.executors import LocalExecutor
+from ncap.learn.start import go_on, read_training
 from ncap.learn.train import TEST_SEEDS, Training
 from ncap.policies.storage import write_whole
 from ncap.rollout import rollout
@@ -32,7 +33,7 @@ MARK: Final = 0.90
 FULL_CMA: Final[dict[str, Any]] = {"population": 16, "sigma": 0.14}
 """CMA-ES with a full covariance matrix, by the cmaes library; a weight beyond its sign is played as 0."""
 CONDITIONS: Final[dict[str, dict[str, Any]]] = {
-    "CMA-ES, diagonal, λ 16, σ₀ 0.14": {},
+    "CMA-ES, diagonal, λ 16, σ₀ 0.14": {"preset": "default", "population": 16, "sigma": 0.14},
     "CMA-ES, full, λ 16, σ₀ 0.14": FULL_CMA,
     "ARS, 8 pairs, σ 0.14": {"preset": "ars", "population": 16, "sigma": 0.14},
     "ARS, 8 pairs, σ 0.07": {"preset": "ars", "population": 16, "sigma": 0.07},
@@ -68,14 +69,14 @@ def play(folder: Path, name: str, seed: int, threads: int) -> Curve:
 def _run(place: Path, settings: dict[str, Any], seed: int, threads: int) -> None:
     training = Training(task=TASK, seed=seed, **settings)
     epochs = ROLLOUTS // training.evolution.population + 1  # the last epoch shows the test return of all rollouts
-    training = Training(task=TASK, seed=seed, epochs=epochs, **settings)
-    if (place / "config.json").exists():
-        training, run, state, _ = learning.resume(place)
-    else:
-        run, state = Run.create(place, learning.config_of(training)), None
+    training = replace(training, epochs=epochs)
+    run = Run.open(place) if (place / "config.json").exists() else Run.create(place, asdict(training))
     with run:
-        if state is None or state.epoch < training.epochs:
-            learning.train(training, run, LocalExecutor(threads), state, lambda _: None)
+        if read_training(place) != training:
+            raise UserError(f"{place} was made with other settings: choose another folder")
+        saved, _ = run.latest()
+        if saved is None or saved.epoch < training.epochs:
+            go_on(training, run, saved, LocalExecutor(threads), threads, lambda _: None)
 
 
 def _full_cma_run(place: Path, seed: int, threads: int) -> None:

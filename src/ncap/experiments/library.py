@@ -15,16 +15,13 @@ import numpy as np
 
 from ncap.errors import UserError
 from ncap.experiments.evaluation import Evaluation, GaitSummary, evaluate, find_controller
-from ncap.learn import reinforcement
-from ncap.learn import train as learning
 from ncap.learn.executors import Executor
-from ncap.learn.reinforcement import Reinforcement, training_of
+from ncap.learn.reinforcement import ALGORITHMS, Reinforcement
+from ncap.learn.start import AnyTraining, go_on, read_training
 from ncap.learn.train import Training
 from ncap.policies.storage import write_whole
-from ncap.runs import BusyError, Run, read_config, read_progress
+from ncap.runs import BusyError, Run, read_progress
 from ncap.tasks import TASKS, Task
-
-AnyTraining = Training | Reinforcement
 
 WAIT: Final = 2.0
 """s between two looks at runs that other processes are doing."""
@@ -38,8 +35,8 @@ class Scale:
     ncap: dict[str, Any]
     """Settings of Training for the circuit."""
     mlp: dict[str, Any]
-    rl: dict[str, Any]
-    """Settings of Reinforcement."""
+    rl: dict[str, dict[str, Any]]
+    """Settings of Reinforcement for every algorithm."""
     episodes: int
     """Held-out episodes of an evaluation."""
     points: int
@@ -61,7 +58,7 @@ SCALES: Final = {
         seeds=2,
         ncap={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
-        rl={"epochs": 2, "environments": 4, "episode_seconds": 1.5},
+        rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ALGORITHMS},
         episodes=1,
         points=2,
         sizes=(4, 16, 256),
@@ -71,7 +68,7 @@ SCALES: Final = {
         seeds=3,
         ncap={"epochs": 60},
         mlp={"epochs": 60},
-        rl={"epochs": 60},
+        rl={name: {"epochs": 60} for name in ALGORITHMS},
         episodes=10,
         points=7,
         sizes=(4, 16, 64, 256),
@@ -81,7 +78,7 @@ SCALES: Final = {
         seeds=10,
         ncap={"preset": "paper", "epochs": 500},
         mlp={"preset": "paper", "epochs": 500},
-        rl={"epochs": 1000},
+        rl={"ppo": {"epochs": 1250}, "d4pg": {"epochs": 125}},  # 10 and 1 million steps
         episodes=50,
         points=11,
         sizes=(4, 8, 16, 32, 64, 128, 256),
@@ -106,7 +103,7 @@ class Library:
         place = self.place(training)
         if not (place / "last.safetensors").exists():
             return False
-        if training_of(read_config(place)) != training:
+        if read_training(place) != training:
             raise UserError(
                 f"{place} was trained with other settings: use another --out, or the scale it was made with"
             )
@@ -140,14 +137,10 @@ class Library:
             )
 
         with run:
-            if training_of(run.config) != training:
+            if read_training(place) != training:
                 raise UserError(f"{place} was begun with other settings: use another --out, or the scale it began with")
             saved, _ = run.latest()
-            if isinstance(training, Reinforcement):
-                reinforcement.train(training, run, self.threads, saved, report)
-            else:
-                state = None if saved is None else learning.State.from_checkpoint(saved)
-                learning.train(training, run, self.executor, state, report)
+            go_on(training, run, saved, self.executor, self.threads, report)
 
     def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
         """A policy, by name or path, on held-out episodes of a task."""

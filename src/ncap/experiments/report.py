@@ -14,13 +14,12 @@ from ncap.errors import UserError
 from ncap.experiments.evaluation import STANCE_FORCE, Evaluation, evaluate, find_controller
 from ncap.experiments.page import html_table, svg_of, write_page
 from ncap.experiments.weights import circuit_weights
-from ncap.learn.reinforcement import Reinforcement, training_of
-from ncap.learn.train import Training
+from ncap.learn.start import AnyTraining, read_training
 from ncap.legs import LEGS
 from ncap.policies.ncap import HALF_CENTRES, NCAPPolicy
 from ncap.policies.storage import load_policy, shipped_policies
 from ncap.rollout import rollout
-from ncap.runs import read_config, read_progress
+from ncap.runs import read_progress
 
 Array = NDArray[np.float64]
 
@@ -45,7 +44,7 @@ class Walk:
 @plots.styled
 def write_report(run: Path, out: Path, threads: int) -> None:
     """Evaluate the run's best policy beside the untrained one and the zero policy, and write the page."""
-    training = training_of(read_config(run))
+    training = read_training(run)
     progress = read_progress(run)
     if not progress:
         raise UserError(f"{run} has not finished an epoch yet: train it first, with ncap train --resume {run}")
@@ -79,12 +78,12 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     write_page(out, title, body)
 
 
-def _evaluate(training: Training | Reinforcement, which: str, threads: int) -> Evaluation:
+def _evaluate(training: AnyTraining, which: str, threads: int) -> Evaluation:
     controller, parameters = find_controller(which, training.task, EPISODES)
     return evaluate(training.world, which, parameters, controller, range(EPISODES), threads)
 
 
-def _walk(training: Training | Reinforcement, which: str) -> Walk:
+def _walk(training: AnyTraining, which: str) -> Walk:
     controller, _ = find_controller(which, training.task, 1)
     has_neurons = bool(controller.signals(controller.reset([0])))
     record = ("foot_force", "neurons") if has_neurons else ("foot_force",)

@@ -1,11 +1,12 @@
 """Every figure of the paper by name. An experiment is a function of a library of runs, a scale and a folder."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
-from ncap.errors import unknown_name
+from ncap.errors import UserError, unknown_name
 from ncap.experiments import (
     algorithms,
     footfalls,
@@ -18,8 +19,17 @@ from ncap.experiments import (
     weights,
 )
 from ncap.experiments.library import SCALES, Library, Scale
+from ncap.learn.reinforcement import check_installed
+from ncap.tasks import TASKS
 
-Experiment = Callable[[Library, Scale, Path], None]
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """How it is done, and what it is about."""
+
+    run: Callable[[Library, Scale, Path], None]
+    tasks: tuple[str, ...] = ()
+    """It needs at least one of these; none: it needs no task."""
 
 
 def _gaits(library: Library, scale: Scale, out: Path) -> None:
@@ -37,25 +47,36 @@ def _units(library: Library, scale: Scale, out: Path) -> None:
 
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
-    "gaits": _gaits,
-    "units": _units,
-    "performance": performance.run,
-    "footfalls": footfalls.run,
-    "parameters": parameters.run,
-    "generalization": generalization.run,
-    "weights": weights.run,
-    "variable-speed": variable_speed.run,
-    "algorithms": algorithms.run,
+    "gaits": Experiment(run=_gaits),
+    "units": Experiment(run=_units),
+    "performance": Experiment(run=performance.run, tasks=tuple(TASKS)),
+    "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,)),
+    "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
+    "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,)),
+    "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
+    "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.TASK,)),
+    "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS),
 }
-"""In the paper's order, but algorithms last: they take longest and need an extra."""
+"""In the paper's order, but algorithms last: they take longest."""
 
 
-def chosen(names: Sequence[str]) -> list[str]:
-    """The experiments that were asked for, in that order."""
+def chosen(names: Sequence[str], tasks: Sequence[str]) -> list[str]:
+    """The experiments that were asked for, in the order above; of "all", those about one of the tasks."""
     for name in names:
-        if name != "all" and name not in EXPERIMENTS:
+        if name == "all":
+            continue
+        if name not in EXPERIMENTS:
             raise unknown_name("experiment", name, [*EXPERIMENTS, "all"])
-    return [name for name in EXPERIMENTS if name in names or "all" in names]
+        if (about := EXPERIMENTS[name].tasks) and not set(about) & set(tasks):
+            raise UserError(f"{name} is about {' and '.join(about)}, not {', '.join(tasks)}")
+    todo = [
+        name
+        for name, experiment in EXPERIMENTS.items()
+        if name in names or ("all" in names and (not experiment.tasks or set(experiment.tasks) & set(tasks)))
+    ]
+    if "algorithms" in todo:
+        check_installed()
+    return todo
 
 
 def find_scale(name: str) -> Scale:

@@ -1,12 +1,11 @@
 """Augmented random search (ARS) with antithetic Gaussian directions.
 
-θ ← θ + (rate / pairs) Σ (F⁺ − F⁻) δ − decay · θ, where F are shaped returns. Candidate 2i is mean + σ δᵢ, candidate
-2i + 1 is mean − σ δᵢ.
+θ ← θ + σ / pairs · Σ (F⁺ − F⁻) δ − decay · θ, where F are returns less their mean over their standard deviation, and
+pairs is half the population. Candidate 2i is mean + σ δᵢ, candidate 2i + 1 is mean − σ δᵢ.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -22,12 +21,9 @@ class ARS:
     population: int
     """Twice the number of directions."""
     sigma: float
-    """Mutation: standard deviation of the directions."""
-    rate: float | None = None
-    """Step size; None: sigma, as in the paper's update."""
+    """Standard deviation of the directions, and the size of steps."""
     decay: float = 0.0
     copies: int = 1
-    shaping: Literal["zscore", "rank"] = "zscore"
 
     def __post_init__(self) -> None:
         if self.population < 2 or self.population % 2 or not self.sigma > 0:
@@ -49,23 +45,18 @@ class ARS:
 
     def update(self, space: ParamSpace, search: Search, seed: int, epoch: int, returns: Array) -> Search:
         """The search after an epoch, from the returns (population,) in the order of the candidates' indices."""
-        shaped = shape_returns(returns, self.shaping)
+        shaped = shape_returns(returns)
         step = np.zeros_like(search.mean)
         for pair, gain in enumerate(shaped[0::2] - shaped[1::2]):
             if gain:
                 step += gain * direction(seed, epoch, pair, space.size)
-        rate = self.sigma if self.rate is None else self.rate
-        moved = search.mean + rate / (self.population // 2) * step - self.decay * search.mean
+        moved = search.mean + self.sigma / (self.population // 2) * step - self.decay * search.mean
         return Search(mean=space.constrain(moved))
 
 
-def shape_returns(returns: Array, shaping: str) -> Array:
+def shape_returns(returns: Array) -> Array:
     """Returns (n,) made comparable across epochs. Equal returns shape to zeros; NaN counts as the worst."""
     returns = worst_if_nan(returns)
-    if shaping == "rank":
-        _, inverse, counts = np.unique(returns, return_inverse=True, return_counts=True)
-        places = np.cumsum(counts) - (counts + 1) / 2  # mean place of equal returns
-        returns = places[inverse] / max(1, len(returns) - 1)
     spread = returns.std()
     if spread <= 1e-12:
         return np.zeros_like(returns)

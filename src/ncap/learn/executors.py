@@ -4,6 +4,7 @@ Work is cut into chunks of a fixed size. Only the search, seeds and returns trav
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -24,7 +25,7 @@ CHUNK: Final = 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chunk:
-    """Episodes to play: candidates of an epoch on its episode, or the mean on several episodes."""
+    """Episodes to play: candidates of an epoch on one of its episodes, or the mean on several episodes."""
 
     task: Task
     policy: dict[str, Any]
@@ -49,12 +50,14 @@ class Played:
     returns: Array
     falls: int
     steps: int
+    cpu_seconds: float
     moments: Array | None
     """(3, 40): count, sum and sum of squares of observations."""
 
 
 def play(chunk: Chunk, threads: int = 1) -> Played:
     """Play a chunk here."""
+    started = time.process_time()
     policy: Policy = from_description(chunk.policy)
     if chunk.method is None:
         theta = np.tile(chunk.search.mean, (len(chunk.seeds), 1))
@@ -68,7 +71,11 @@ def play(chunk: Chunk, threads: int = 1) -> Played:
         seen = seen[np.isfinite(seen[:, 0])]
         moments = np.stack((np.full(40, float(len(seen))), seen.sum(axis=0), (seen**2).sum(axis=0)))
     return Played(
-        returns=episodes.returns, falls=int(episodes.fell.sum()), steps=int(episodes.steps.sum()), moments=moments
+        returns=episodes.returns,
+        falls=int(episodes.fell.sum()),
+        steps=int(episodes.steps.sum()),
+        cpu_seconds=time.process_time() - started,
+        moments=moments,
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ncap.errors import UserError, unknown_name
 from ncap.learn.executors import Chunk, Played, play
 from ncap.learn.search import Search
-from ncap.learn.train import TEST_SEEDS, Training, from_config, policy_of, time_since, world_of
+from ncap.learn.train import TEST_SEEDS, policy_of, world_of
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.storage import Policy, describe, save_policy
@@ -34,6 +34,13 @@ ALGORITHMS: Final = {"ppo": (64, 64), "d4pg": (256, 256)}
 """Hidden layers of the paper's networks."""
 MEMORY: Final = "replay"
 """Folder of a run in which D4PG keeps what it has seen, until the run is complete."""
+
+
+def check_installed() -> None:
+    """Complain if the extra is missing."""
+    missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"PPO and D4PG need {' and '.join(missing)}: pip install 'ncap[rl]'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +72,7 @@ class Reinforcement:
         policy = self.initial_policy()
         if isinstance(policy, NCAPPolicy):
             object.__setattr__(self, "command", policy.command)
-        missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
-        if missing:
-            raise UserError(f"--algorithm {self.algorithm} needs {' and '.join(missing)}: pip install 'ncap[rl]'")
+        check_installed()
 
     @property
     def world(self) -> Task:
@@ -183,7 +188,11 @@ def train(
         state.steps += practice.steps
         facts = asdict(state)
         run.save(Checkpoint(epoch=facts.pop("epoch"), tensors=learner.tensors(), facts=facts))
-        row |= {"best_return": state.best_return} | time_since(started, spent)
+        row |= {
+            "best_return": state.best_return,
+            "seconds": round(time.perf_counter() - started, 3),
+            "cpu_seconds": round(time.process_time() - spent, 3),
+        }
         run.append_progress(row)
         report(row)
     tested = _test(training, run, learner, state, threads)
@@ -191,11 +200,6 @@ def train(
     save_policy(run.folder / "last.safetensors", policy, theta, _about(training, state, float(tested.returns.mean())))
     shutil.rmtree(memory, ignore_errors=True)
     return state
-
-
-def training_of(config: dict[str, Any]) -> Training | Reinforcement:
-    """The training that a run's config.json describes."""
-    return from_config(Reinforcement, config) if "algorithm" in config else from_config(Training, config)
 
 
 def _test(training: Reinforcement, run: Run, learner: Learner, state: State, threads: int) -> Played:

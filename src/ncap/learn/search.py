@@ -31,7 +31,7 @@ class Method(Protocol):
 
     @property
     def population(self) -> int:
-        """Candidates, that is episodes, per epoch."""
+        """Candidates per epoch."""
         ...
 
     @property

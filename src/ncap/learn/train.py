@@ -1,14 +1,13 @@
 """Training by evolution: epochs of candidates and test episodes, checkpointed so that a kill loses nothing.
 
-An epoch plays the candidates on one training episode and the mean on the test episodes, then moves the mean. All draws
+An epoch plays the candidates on its training episodes and the mean on the test episodes, then moves the mean. All draws
 are addressed by seed and epoch, so a resumed run ends in the same weights as an unbroken one, to the bit.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +22,10 @@ from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
 from ncap.policies.ncap import COMMANDS, NCAPPolicy
 from ncap.policies.storage import Policy, describe, save_policy
-from ncap.runs import Checkpoint, Run, read_config
+from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
 
 Array = NDArray[np.float64]
-T = TypeVar("T")
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
@@ -113,7 +111,7 @@ def policy_of(words: str, task: str, command: float | None, hidden: tuple[int, .
 
 
 def default_command(task: str) -> float:
-    """The brainstem command for a task, chosen by the untrained returns (docs/results.md)."""
+    """The brainstem command for a task (docs/results.md says how it was chosen)."""
     return COMMANDS[task.split("-")[-1]]
 
 
@@ -168,15 +166,17 @@ def train(
     if state is None:
         initial = policy.space.initial
         state = State(0, training.evolution.start(initial), initial, -np.inf, np.zeros((3, INPUTS)))
+    elif set(state.search.memory) != set(training.evolution.start(state.theta).memory):
+        raise UserError(f"the checkpoint in {run.folder} was made by another method of evolution")
     run.rewind_progress(state.epoch)
     while state.epoch < training.epochs:
-        started, spent = time.perf_counter(), time.process_time()
+        started = time.perf_counter()
         current = normalised(policy, state.moments)
         *candidates, tested = executor.play(epoch_chunks(training, current, state))
         _keep_best(training, run, current, state, tested)
         row = _advance(training, policy, state, candidates, tested)
         run.save(state.to_checkpoint())
-        row |= {"best_return": state.best_return} | time_since(started, spent)
+        row |= {"best_return": state.best_return, "seconds": round(time.perf_counter() - started, 3)}
         run.append_progress(row)
         report(row)
     last = normalised(policy, state.moments)
@@ -185,14 +185,6 @@ def train(
     about = _about(training, state, float(tested.returns.mean()))
     save_policy(run.folder / "last.safetensors", last, state.theta, about)
     return state
-
-
-def time_since(started: float, spent: float) -> dict[str, float]:
-    """For a row of progress: seconds by the clock, and of CPU time in this process, since two earlier readings."""
-    return {
-        "seconds": round(time.perf_counter() - started, 3),
-        "cpu_seconds": round(time.process_time() - spent, 3),
-    }
 
 
 def _keep_best(training: Training, run: Run, policy: Policy, state: State, tested: Played) -> None:
@@ -243,6 +235,7 @@ def _advance(
         "candidate_return_max": float(np.nanmax(returns)),
         "candidate_falls": sum(played.falls for played in candidates),
         "played_steps": steps + tested.steps,
+        "cpu_seconds": round(sum(played.cpu_seconds for played in (*candidates, tested)), 3),
     }
     state.search = training.evolution.update(policy.space, state.search, training.seed, state.epoch, returns)
     for played in candidates:
@@ -261,27 +254,6 @@ def normalised(policy: Policy, moments: Array) -> Policy:
     mean = moments[1] / moments[0]
     std = np.sqrt(np.maximum(moments[2] / moments[0] - mean**2, 1e-4))
     return replace(policy, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
-
-
-def resume(folder: Path) -> tuple[Training, Run, State | None, list[str]]:
-    """(training, run, state, complaints) of a run directory, to go on with."""
-    training = from_config(Training, read_config(folder))
-    run = Run.open(folder)
-    saved, complaints = run.latest()
-    return training, run, (None if saved is None else State.from_checkpoint(saved)), complaints
-
-
-def from_config(kind: type[T], config: dict[str, Any]) -> T:
-    """The settings in a config.json, or an error that names what does not belong there."""
-    known = {setting.name for setting in fields(kind)}  # type: ignore[arg-type]
-    if strange := sorted(set(config) - known):
-        raise UserError(f"this run has settings that this version does not know: {', '.join(strange)}")
-    return kind(**config)
-
-
-def config_of(training: Training) -> dict[str, Any]:
-    """What goes into config.json."""
-    return asdict(training)
 
 
 def _about(training: Training, state: State, test_return: float) -> dict[str, Any]:
