@@ -86,7 +86,8 @@ class Arena:
         """(P, leg, 10) in [-1, 1], a new array; 0 where a simulation has failed."""
         now = self.measured
         seen = self.task.robot.observation(now.joint_position, now.torque, now.joint_velocity, now.foot_force)
-        return np.nan_to_num(seen, copy=False, nan=0.0)
+        seen[np.isnan(seen)] = 0.0
+        return seen
 
     def state(self, individual: int) -> Array:
         """The generalised position (nq,) of an individual, for a camera."""

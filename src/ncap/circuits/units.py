@@ -80,19 +80,21 @@ class OscillatorGroup:
         at_rest = np.array([unit.thresholds(0.0) for unit in units]).reshape(-1, 2)
         at_full = np.array([unit.thresholds(1.0) for unit in units]).reshape(-1, 2)
         self.stop, self.start = at_rest.T
-        self.stop_slope, self.start_slope = (at_full - at_rest).T
+        self._base, self._slope = at_rest.T.copy(), (at_full - at_rest).T.copy()  # (2, n): where bursts stop and start
         # a drive clipped at 1 cannot exceed a tonic drive of 1 or more; its lower clip never matters
         self.tonic_drive = np.array(
             [np.inf if unit.clip_drive and unit.tonic_drive >= 1.0 else unit.tonic_drive for unit in units]
         )
+        self._can_be_tonic = bool(np.isfinite(self.tonic_drive).any())
 
     def step(self, adaptation: Array, active: Mask, drive: Array) -> tuple[Array, Mask, Array]:
         """(adaptation, active, output) after dt; drive (P, n) is bias plus synaptic input."""
-        level = _clip(drive, 0.0)
-        quiet = ~active
-        adaptation = (adaptation + self.rate * quiet) / self.divisor
-        stay = (adaptation > self.stop + level * self.stop_slope) | (drive > self.tonic_drive)
-        begin = (adaptation >= self.start + level * self.start_slope) & (drive >= 0.0)
+        adaptation = (adaptation + self.rate * ~active) / self.divisor
+        thresholds = self._base + _clip(drive, 0.0)[:, None] * self._slope  # (P, 2, n)
+        stay = adaptation > thresholds[:, 0]
+        if self._can_be_tonic:
+            stay |= drive > self.tonic_drive
+        begin = (adaptation >= thresholds[:, 1]) & (drive >= 0.0)
         active = np.where(active, stay, begin)
         return adaptation, active, active * (0.5 + 0.5 * adaptation)
 

@@ -91,10 +91,11 @@ class Simulation:
         self._ctrl[:] = targets.reshape(self.individuals, -1)
         warnings = self._batch.warning[alive, :, 1].sum(axis=1)
         failed: set[int] = set()
+        ids = None if len(alive) == self.individuals else alive  # everybody needs no check
         for steps, shown in ((self.substeps - 1, False), (1, True)):
             self._show_sensors(shown)
             try:
-                self._batch.step(alive, nstep=steps)
+                self._batch.step(ids, nstep=steps)
             except mujoco.batch.SimulationError as error:
                 failed.update(int(i) for i in error.ids)
         failed.update(alive[self._batch.warning[alive, :, 1].sum(axis=1) > warnings].tolist())
