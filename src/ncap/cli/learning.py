@@ -23,7 +23,7 @@ def train(
     seed: int = 0,
     epochs: int = 60,
     population: int | None = None,
-    episodes: int = 1,
+    episodes: int | None = None,
     sigma: float | None = None,
     out: Path | None = None,
     resume: Path | None = None,
@@ -46,7 +46,8 @@ def train(
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
         epochs: Epochs in all, of 16 episodes' length for ppo, d4pg and by default for evolution.
         population: Candidates in an epoch of evolution; by default the preset's.
-        episodes: Training episodes that each candidate of evolution plays in an epoch. More make a steadier policy.
+        episodes: Training episodes that each candidate of evolution plays in an epoch, by default 1, or 3 for Run with
+            CMA-ES. More make a steadier policy.
         sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
         out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
         resume: Go on with this run; its own settings are used.
@@ -97,7 +98,7 @@ def train(
                 epochs=epochs,
             )
             folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
-            if preset != "default" or population is not None or episodes != 1 or sigma is not None:
+            if preset != "default" or population is not None or episodes is not None or sigma is not None:
                 raise UserError(
                     f"--preset, --population, --episodes and --sigma are settings of evolution, not of {algorithm}"
                 )

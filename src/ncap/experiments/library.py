@@ -56,7 +56,7 @@ class Scale:
 SCALES: Final = {
     "smoke": Scale(
         seeds=2,
-        ncap={"epochs": 2, "population": 4, "episode_seconds": 1.5},
+        ncap={"epochs": 2, "population": 4, "episodes": 1, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ALGORITHMS},
         episodes=1,
@@ -67,7 +67,7 @@ SCALES: Final = {
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
-        mlp={"epochs": 60},
+        mlp={"epochs": 40},
         rl={name: {"epochs": 60} for name in ALGORITHMS},
         episodes=10,
         points=7,

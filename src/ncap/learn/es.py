@@ -24,3 +24,7 @@ PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
     },
 }
 """For every preset, the settings for each kind of policy."""
+
+EPISODES: Final = {"walk": 1, "run": 3}
+"""Training episodes of an epoch with CMA-ES, by the second word of a task's name. Running is less steady: weights that
+run well from one start may fall from another, and one episode does not show it."""

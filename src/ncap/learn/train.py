@@ -16,7 +16,7 @@ from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.learn.ars import ARS
 from ncap.learn.cma import CMA
-from ncap.learn.es import PRESETS
+from ncap.learn.es import EPISODES, PRESETS
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
@@ -48,8 +48,8 @@ class Training:
     epochs: int = 60
     population: int | None = None
     """Candidates in an epoch; None: the preset's."""
-    episodes: int = 1
-    """Training episodes that every candidate plays in an epoch, the same for all."""
+    episodes: int | None = None
+    """Training episodes that every candidate plays in an epoch, the same for all; None: the preset's."""
     sigma: float | None = None
     """Size of mutations, with CMA-ES of the first ones; None: the preset's."""
     episode_seconds: float | None = None
@@ -61,10 +61,12 @@ class Training:
             raise unknown_name("preset", self.preset, PRESETS)
         if self.epochs < 1:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
-        if self.episodes < 1:
+        if self.episodes is not None and self.episodes < 1:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
         policy, method = self.initial_policy(), self.evolution
-        filled = {"population": method.population, "sigma": method.sigma}
+        filled: dict[str, Any] = {"population": method.population, "sigma": method.sigma}
+        if self.episodes is None:
+            filled["episodes"] = EPISODES.get(self.task.split("-")[-1], 1) if isinstance(method, CMA) else 1
         if isinstance(policy, NCAPPolicy):
             filled["command"] = policy.command
         for name, value in filled.items():
@@ -199,7 +201,7 @@ def epoch_chunks(training: Training, policy: Policy, state: State) -> list[Chunk
     """All candidates in chunks of a fixed size, for every training episode; last the test episodes of the mean."""
     method, epoch = training.evolution, state.epoch
     test = Chunk(task=training.world, policy=describe(policy), search=state.search, seeds=TEST_SEEDS)
-    episodes = seeding.generator(training.seed, "training episode", epoch).integers(2**31, 2**32, training.episodes)
+    draws = seeding.generator(training.seed, "training episode", epoch)
     everybody = range(method.population)
     chunks = [
         replace(
@@ -211,7 +213,7 @@ def epoch_chunks(training: Training, policy: Policy, state: State) -> list[Chunk
             indices=tuple(indices),
             moments=isinstance(policy, MLPPolicy),
         )
-        for episode in episodes
+        for episode in draws.integers(2**31, 2**32, training.episodes)
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
     return [*chunks, test]
@@ -222,7 +224,7 @@ def _advance(
 ) -> dict[str, Any]:
     """Move the mean by one epoch, and say what happened."""
     played_returns = np.concatenate([played.returns for played in candidates])
-    returns = played_returns.reshape(training.episodes, -1).mean(axis=0)
+    returns = played_returns.reshape(-1, training.evolution.population).mean(axis=0)
     steps = sum(played.steps for played in candidates)
     row = {
         "epoch": state.epoch,
