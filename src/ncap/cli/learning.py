@@ -246,6 +246,9 @@ def evaluate(
         json: Print JSON.
 
     """
+    import numpy as np
+
+    from ncap.analysis import stats
     from ncap.experiments import evaluation
     from ncap.tasks import find_task
 
@@ -262,7 +265,8 @@ def evaluate(
     gait = found.gait
     cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
     rows = [
-        ("return", f"{found.return_mean:.3f}  ({min(found.returns):.3f} … {max(found.returns):.3f})"),
+        ("mean return", f"{stats.estimate(np.array(found.returns))}, 95 % interval"),
+        ("returns", f"{min(found.returns):.3f} … {max(found.returns):.3f}"),
         ("falls", f"{found.falls} of {found.episodes}"),
         ("speed", f"{found.speed_mean:.2f} m/s"),
         ("cost of transport", cost),
