@@ -105,15 +105,14 @@ def _full_cma_run(place: Path, seed: int, threads: int) -> None:
 def figure(curves: dict[str, list[Curve]], path: Path) -> None:
     """Test return against rollouts, a panel per condition, a line per seed."""
     names = [f"p{i}" for i in range(len(curves))]
-    rows = [" ".join(names[i : i + 2]) for i in range(0, len(names), 2)]
+    rows = [" ".join((*names, ".")[i : i + 2]) for i in range(0, len(names), 2)]
     fig, axes = plots.figure(rows, size=(9, 2.7 * len(rows)), heights=(1,) * len(rows))
     for place, (name, runs) in zip(names, curves.items(), strict=True):
         for curve in runs:
             axes[place].plot(curve.rollouts, curve.returns, color=plots.LEG_COLOURS[0], linewidth=1, alpha=0.7)
         axes[place].axhline(MARK, color="#999999", linestyle=":", linewidth=1)
         axes[place].set(title=name, xlim=(0, ROLLOUTS), ylim=(0.5, 1.0))
-        if place in rows[-1].split():
-            axes[place].set_xlabel("rollouts")
+        axes[place].set_xlabel("rollouts")
     plots.save(fig, path)
 
 
