@@ -65,6 +65,14 @@ def light_of(tab, neuron: str) -> float:
     return float(tab.page.evaluate(script) or 0)
 
 
+def wait_for_light(tab, neuron: str, level: float) -> None:
+    """A neuron is dark between its bursts."""
+    begin = time.monotonic()
+    while light_of(tab, neuron) < level:
+        assert time.monotonic() - begin < 30, f"{neuron} was never active"
+        tab.page.wait_for_timeout(50)
+
+
 def test_a_replay_opens_from_disk_and_plays_by_itself(open_tab, tmp_path):
     path = tmp_path / "walk.html"
     write_replay(find_recording("untrained", "flat-walk", 0), path)
@@ -73,7 +81,7 @@ def test_a_replay_opens_from_disk_and_plays_by_itself(open_tab, tmp_path):
     before = pixels(tab, "#scene")
     tab.page.wait_for_timeout(700)
     assert moved_around_the_middle(before, pixels(tab, "#scene")) > 0.01
-    assert light_of(tab, "extensor.FL") + light_of(tab, "flexor.FL") > 0.1
+    wait_for_light(tab, "extensor.FL", 0.1)
     box = tab.page.locator("#lines canvas").bounding_box()
     tab.page.mouse.click(box["x"] + 34 + 0.5 * (box["width"] - 42), box["y"] + 100)
     wait_for_text(tab, "#clock", "7.4")  # the middle of 14.97 s, and it stays there
@@ -116,10 +124,7 @@ def test_a_knock_out_silences_its_neurons_in_every_tab(live, open_tab, address):
     other = open_tab(address, 840, 300)  # hardly any 3-D: two software renderers are slow
     other.page.wait_for_selector(".wiring circle", timeout=PATIENCE)
     drag_command(live, 0.5)
-    begin = time.monotonic()
-    while light_of(live, "diag_V0v.FL") < 0.05:
-        assert time.monotonic() - begin < 30, "V0v was never active"
-        live.page.wait_for_timeout(50)
+    wait_for_light(live, "diag_V0v.FL", 0.05)
     live.page.get_by_label("Knock out").first.click()
     live.page.get_by_role("option", name="V0v", exact=True).first.click()
     for each in (live, other):
