@@ -140,9 +140,10 @@ def rollout(
         observation[fell] = 0.0
         state, action = controller.act(state, observation)
         outcome = arena.step(alive, action)
-        steps[alive] += 1
+        playing = slice(None) if len(alive) == individuals else alive
+        steps[playing] += 1
         for name, values in outcome.terms.items():
-            sums[name][alive] += values[alive]
+            sums[name][playing] += values[playing]
         sound = alive[~outcome.diverged[alive]]
         final_x[sound] = arena.measured.position[sound, 0]
         if record:

@@ -89,7 +89,7 @@ class Simulation:
         last physics step only.
         """
         self._ctrl[:] = targets.reshape(self.individuals, -1)
-        warnings = self._batch.warning[alive, :, 1].sum(axis=1)
+        warnings = self._batch.warning[:, :, 1].sum(axis=1)
         failed: set[int] = set()
         ids = None if len(alive) == self.individuals else alive  # everybody needs no check
         for steps, shown in ((self.substeps - 1, False), (1, True)):
@@ -98,8 +98,9 @@ class Simulation:
                 self._batch.step(ids, nstep=steps)
             except mujoco.batch.SimulationError as error:
                 failed.update(int(i) for i in error.ids)
-        failed.update(alive[self._batch.warning[alive, :, 1].sum(axis=1) > warnings].tolist())
-        failed.update(alive[~np.isfinite(self._qpos[alive]).all(axis=1)].tolist())
+        failed.update(np.flatnonzero(self._batch.warning[:, :, 1].sum(axis=1) > warnings).tolist())
+        if not np.isfinite(self._qpos).all():
+            failed.update(alive[~np.isfinite(self._qpos[alive]).all(axis=1)].tolist())
         return np.array(sorted(failed), dtype=np.int64)
 
     def state(self, individual: int) -> Array:
