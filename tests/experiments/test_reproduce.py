@@ -136,5 +136,9 @@ def test_experiments_come_in_the_papers_order_and_all_means_all():
 
 
 def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):
-    write_table(tmp_path / "t.csv", [{"a": 0.123456, "b": "x"}, {"a": 2.0, "c": 3}])
-    assert read_table(tmp_path / "t.csv") == [{"a": "0.1235", "b": "x", "c": ""}, {"a": "2", "b": "", "c": "3"}]
+    write_table(tmp_path / "t.csv", [{"a": 0.123456, "b": "x"}, {"a": 2.0, "c": 3}, {"a": 75355.33, "c": np.inf}])
+    assert read_table(tmp_path / "t.csv") == [
+        {"a": "0.1235", "b": "x", "c": ""},
+        {"a": "2", "b": "", "c": "3"},
+        {"a": "75355", "b": "", "c": "inf"},
+    ]

@@ -17,7 +17,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; ma
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
 th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
-td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
+td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} svg {{ max-width: 100%; height: auto; }}
 .big {{ font-size: 2.4rem; font-weight: 600; }} .note {{ color: #666; }}
 </style></head><body>
 {body}

@@ -11,7 +11,7 @@ from ncap.policies.storage import write_whole
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows, numbers with four decimals at most."""
+    """Write rows, numbers with four decimals at most, from a thousand up with none."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text := io.StringIO(), columns, lineterminator="\n")
     writer.writeheader()
@@ -29,5 +29,5 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 def _shown(value: object) -> object:
     if isinstance(value, float | np.floating):
-        return f"{value:.4f}".rstrip("0").rstrip(".")
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4f}".rstrip("0").rstrip(".")
     return value
