@@ -29,5 +29,6 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 def _shown(value: object) -> object:
     if isinstance(value, float | np.floating):
-        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4f}".rstrip("0").rstrip(".")
+        number = float(value)
+        return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.4f}".rstrip("0").rstrip(".")
     return value
