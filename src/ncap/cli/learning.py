@@ -44,7 +44,7 @@ def train(
         command: Brainstem command in [0, 1]; by default the task's.
         contact: Contact preset: default, elliptic or released.
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
-        epochs: Epochs in all, of 16 episodes' length for ppo, d4pg and by default for evolution.
+        epochs: Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution.
         population: Candidates in an epoch of evolution; by default the preset's.
         episodes: Training episodes that each candidate of evolution plays in an epoch, by default 1, or 3 for Run with
             CMA-ES. More make a steadier policy.

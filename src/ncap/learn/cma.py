@@ -1,9 +1,9 @@
 """Covariance matrix adaptation with a diagonal matrix (sep-CMA-ES), for spaces of about a hundred weights.
 
-Candidates are mean + σ s ⊙ δ with a step size σ and a scale s for every weight. The mean moves to the weighted mean of
-the better half. σ grows while steps agree with each other and shrinks while they cancel; s grows along weights in which
-good candidates lie far out. The search moves a centre that knows no signs; what is played and kept is the centre with
-its signs, for a centre held back at a bound would look like steps that agree.
+Candidates are centre + σ s ⊙ δ with a step size σ and a scale s for every weight. The centre moves to the weighted mean
+of the better half. σ grows while steps agree with each other and shrinks while they cancel; s grows along weights in
+which good candidates lie far out. The centre knows no signs; what is played and kept is the centre with its signs, for
+a centre held back at a bound would look like steps that agree.
 
 After Ros and Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space Complexity" (2008), with the
 constants of the cmaes library; the usual names are in the comments.
