@@ -5,6 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from ncap.deploy import stepped
+from ncap.deploy.link import TwinLink
+from ncap.deploy.stepped import stepped_twin
+from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.experiments import deployment
 from ncap.experiments.deployment import SCHEDULE, FlightResult, figure, fly, main, markdown, write_csv
@@ -12,8 +16,28 @@ from ncap.experiments.deployment import SCHEDULE, FlightResult, figure, fly, mai
 SHORT = replace(SCHEDULE, policy=2.0)
 
 
+def fly_here(policy, gap, schedule=SHORT):
+    return fly(TwinLink(Twin(deployment.GAPS[gap], seed=0)), policy, gap, 0, schedule)
+
+
+@pytest.mark.usefixtures("lcm_network")
+def test_a_flight_over_lcm_to_another_process_is_the_flight_in_this_one():
+    hop = replace(SHORT, policy=0.5)
+    with stepped_twin(deployment.GAPS["all, hard"], seed=0) as twin:
+        assert fly(twin, "untrained", "all, hard", 0, hop) == fly_here("untrained", "all, hard", hop)
+
+
+@pytest.mark.usefixtures("lcm_network")
+def test_a_twin_that_died_is_an_error_not_a_wait(monkeypatch):
+    monkeypatch.setattr(stepped, "GONE", 0.3)
+    link = stepped.SteppedLink("udpm://239.255.76.67:7796?ttl=0")
+    with pytest.raises(UserError, match="does not answer"):
+        link.truth()
+    link.close()
+
+
 def test_the_untrained_circuit_walks_and_zero_stands():
-    walked, stood = fly("untrained", "none", 0, SHORT), fly("zero", "none", 0, SHORT)
+    walked, stood = fly_here("untrained", "none"), fly_here("zero", "none")
     assert walked.distance > 0.3  # 0.25 m/s in results.md, minus the start
     assert stood.distance < 0.02
     assert not walked.fell
@@ -24,12 +48,12 @@ def test_the_untrained_circuit_walks_and_zero_stands():
 
 def test_a_robot_whose_motors_are_too_weak_to_stand_is_a_fall(monkeypatch):
     monkeypatch.setitem(deployment.GAPS, "limp", deployment.Gap(strength=0.1))
-    assert fly("untrained", "limp", 0, SHORT).fell
+    assert fly_here("untrained", "limp").fell
 
 
 def test_a_robot_that_cannot_be_calibrated_counts_as_damped_not_as_walked(monkeypatch):
     monkeypatch.setitem(deployment.GAPS, "crooked", deployment.Gap(bias=30.0))
-    flight = fly("untrained", "crooked", 0, SHORT)
+    flight = fly_here("untrained", "crooked")
     assert (flight.fault, flight.distance, flight.fell) == ("not calibrated", 0.0, False)
 
 

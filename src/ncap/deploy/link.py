@@ -24,7 +24,7 @@ from ncap.deploy.safety import Received
 from ncap.errors import UserError
 
 if TYPE_CHECKING:
-    from ncap.deploy.twin import Twin
+    from ncap.deploy.twin import Truth, Twin
 
 DEFAULT_URL: Final = "udpm://239.255.76.67:7667?ttl=0"
 """LCM's own group; a time-to-live of 0 stays on this host."""
@@ -39,10 +39,16 @@ class Link(Protocol):
     """What the control loop needs of a robot."""
 
     name: str
-    malformed: int
-    """Datagrams that were dropped."""
-    rivals: int
-    """Commands heard from somebody else before we sent our first."""
+
+    @property
+    def malformed(self) -> int:
+        """Datagrams that were dropped."""
+        ...
+
+    @property
+    def rivals(self) -> int:
+        """Commands heard from somebody else before we sent our first."""
+        ...
 
     def now(self) -> float:
         """The clock by which states are received and commands are due, s."""
@@ -98,6 +104,11 @@ class LcmEnd:
             if left <= 0.0 and (not ready or left < -FLOOD):
                 return
 
+    def wait_for_one(self, moment: float) -> None:
+        """Handle the next message, if one comes before a moment of time.monotonic."""
+        if select.select([self._lcm.fileno()], [], [], max(moment - time.monotonic(), 0.0))[0]:
+            self._lcm.handle()
+
     def publish(self, channel: str, data: bytes) -> None:
         """Send a datagram."""
         self._lcm.publish(channel, data)
@@ -127,7 +138,7 @@ class LcmLink:
 
     def _hear_state(self, data: bytes) -> None:
         try:
-            self._newest = Received(decode_state(data), time.monotonic())
+            self._newest = Received(decode_state(data), self.now())
         except MalformedMessage:
             self.malformed += 1
 
@@ -220,6 +231,10 @@ class TwinLink:
     def send(self, command: Command) -> None:
         """Send one command."""
         self.twin.send(encode_command(command))
+
+    def truth(self) -> "Truth":
+        """What really is."""
+        return self.twin.truth()
 
     def close(self) -> None:
         """Nothing to close."""

@@ -1,9 +1,10 @@
 """Policies deployed to a robot that is not the one they were trained on (the paper's figure "Physical robot").
 
-The robot is a twin across a range of domain gaps. Everything between policy and motors is what a real robot gets:
-messages with checksums, the network's errors, calibration, safety layer, ramps; only the time is simulated, so that an
-hour of flights takes minutes. `python -m ncap.experiments.deployment OUT [POLICY …]` writes OUT/flights.csv,
-OUT/deployment.png and prints the table of docs/deploy.md.
+The robot is a twin in another process, across a range of domain gaps. Everything between policy and motors is what a
+real robot gets: messages with checksums over LCM, the network's errors, calibration, safety layer, ramps. Only the time
+is simulated: both ends step together, so that an hour of flights takes minutes and ends the same every time.
+`python -m ncap.experiments.deployment OUT [POLICY …]` writes OUT/flights.csv, OUT/deployment.png and prints the table
+of docs/deploy.md.
 """
 
 import csv
@@ -11,17 +12,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
 from ncap.deploy.gap import Gap
-from ncap.deploy.link import TwinLink
+from ncap.deploy.link import Link
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.pilot import find_pilot
-from ncap.deploy.twin import Twin
+from ncap.deploy.stepped import stepped_twin
+from ncap.deploy.twin import Truth
 from ncap.errors import UserError
 from ncap.policies.storage import shipped_policies
 
@@ -84,22 +86,41 @@ class FlightResult:
     """rad/s, root mean square of the trunk's roll and pitch rates: how smooth the walk is."""
 
 
-class WatchedLink(TwinLink):
-    """A link to a twin of which the truth is kept while the policy drives."""
+class TruthfulLink(Link, Protocol):
+    """A link to a robot of which more can be known than it says."""
 
-    def __init__(self, twin: Twin) -> None:
-        super().__init__(twin)
+    def truth(self) -> Truth:
+        """What really is."""
+        ...
+
+
+class WatchedLink:
+    """Another link, of which the truth is kept while the policy drives."""
+
+    def __init__(self, link: TruthfulLink) -> None:
+        self._link, self.name = link, link.name
+        self.now, self.newest, self.send, self.close = link.now, link.newest, link.send, link.close
         self.flight: Deployment
         self.places: list[Array] = []
         self.ups: list[Array] = []
         self.touched = False
 
+    @property
+    def malformed(self) -> int:
+        """Of the other link."""
+        return self._link.malformed
+
+    @property
+    def rivals(self) -> int:
+        """Of the other link."""
+        return self._link.rivals
+
     def wait_until(self, moment: float) -> None:
         """Let the twin live until then, and look at it."""
-        super().wait_until(moment)
+        self._link.wait_until(moment)
         if self.flight.outcome.phases[-1][0] != "policy" or self.touched:
             return
-        truth = self.twin.truth()
+        truth = self._link.truth()
         self.places.append(truth.position)
         self.ups.append(truth.up)
         if truth.trunk_touches or truth.position[2] < COLLAPSED:
@@ -108,9 +129,9 @@ class WatchedLink(TwinLink):
                 self.flight.stop()
 
 
-def fly(policy: str, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> FlightResult:
-    """One flight of a policy to a twin that differs by a gap."""
-    link = WatchedLink(Twin(GAPS[gap], seed=seed))
+def fly(twin: TruthfulLink, policy: str, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> FlightResult:
+    """One flight of a policy to a twin that differs by the gap of that name."""
+    link = WatchedLink(twin)
     link.flight = Deployment(link, find_pilot(policy), armed=True, schedule=schedule, seed=seed)
     try:
         outcome = link.flight.run()
@@ -141,7 +162,8 @@ def fly_all(
     for policy in policies:
         for gap in gaps:
             for seed in seeds:
-                results.append(fly(policy, gap, seed))
+                with stepped_twin(GAPS[gap], seed) as twin:
+                    results.append(fly(twin, policy, gap, seed))
                 report(results[-1])
     return results
 
