@@ -35,9 +35,9 @@ def main() -> None:
             policy = training.initial_policy()
             initial = policy.space.initial
             state = State(0, training.evolution.start(initial), initial, 0.0, np.zeros((3, 40)))
-            chunks = epoch_chunks(training, policy, state)
+            chunks, tests = epoch_chunks(training, policy, state)
             here, there = milliseconds(local, chunks[0]), milliseconds(ray, chunks[0])
-            print(f"  {words}: here {here:.0f}, with Ray {there:.0f}; an epoch has {len(chunks)} tasks")
+            print(f"  {words}: here {here:.0f}, with Ray {there:.0f}; an epoch has {len(chunks) + len(tests)} tasks")
     finally:
         ray.close()
 

@@ -179,7 +179,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["--algorithm", "sarsa"], "unknown algorithm 'sarsa'; valid: evolution, ppo, d4pg"),
         (["--algorithm", "d4pg", "--policy", "ncap"], "d4pg trains no 'ncap'; valid: mlp"),
         (["--algorithm", "ppo", "--policy", "mlp:big"], "mlp:64x64"),
-        (["--algorithm", "ppo", "--sigma", "0.1"], "settings of evolution, not of ppo"),
+        (["--algorithm", "ppo", "--sigma", "0.1"], "--sigma: a setting of evolution, not of ppo"),
         (["--algorithm", "ppo", "--cluster", "local"], "evolution only"),
         (["--algorithm", "ppo", "--epochs", "0"], "at least one epoch"),
     ):

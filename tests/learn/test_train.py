@@ -214,11 +214,11 @@ def test_a_record_says_what_was_left_to_defaults():
     assert Training(**settings) == Training(task="flat-run")
 
 
-def test_chunks_have_a_fixed_size_and_the_test_comes_last():
+def test_chunks_have_a_fixed_size():
     training = Training(task="flat-walk", preset="released")
     policy = training.initial_policy()
     state = learning.State(3, Search(mean=policy.space.initial), policy.space.initial, 0.0, np.zeros((3, 40)))
-    *chunks, test = epoch_chunks(training, policy, state)
+    chunks, (test,) = epoch_chunks(training, policy, state)
     assert [len(chunk.indices) for chunk in chunks] == [16] * 4
     assert [index for chunk in chunks for index in chunk.indices] == list(range(64))
     assert len({seed for chunk in chunks for seed in chunk.seeds}) == 1
@@ -230,15 +230,45 @@ def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
     training = replace(TRAINING, epochs=1, episodes=2, population=32)
     policy, method = training.initial_policy(), training.evolution
     first = method.start(policy.space.initial)
-    chunks = epoch_chunks(training, policy, learning.State(0, first, first.mean, 0.0, np.zeros((3, 40))))
+    chunks, _ = epoch_chunks(training, policy, learning.State(0, first, first.mean, 0.0, np.zeros((3, 40))))
     halves = [tuple(range(16)), tuple(range(16, 32))]
-    assert [chunk.indices for chunk in chunks[:-1]] == halves * 2
-    one, two = np.concatenate([play(chunk).returns for chunk in chunks[:-1]]).reshape(2, 32)
+    assert [chunk.indices for chunk in chunks] == halves * 2
+    one, two = np.concatenate([play(chunk).returns for chunk in chunks]).reshape(2, 32)
     assert not np.array_equal(one, two)
     with Run.create(tmp_path / "run", asdict(training)) as run:
         state = train(training, run, LocalExecutor(1), None, quiet)
     assert np.array_equal(state.theta, method.update(policy.space, first, training.seed, 0, (one + two) / 2).mean)
     assert state.rollouts == 64
+
+
+def test_several_speeds_are_trained_at_once_each_with_its_command(tmp_path):
+    training = replace(TRAINING, epochs=1, population=4, speeds=(0.2, 0.7, 1.2))
+    policy = training.initial_policy()
+    first = training.evolution.start(policy.space.initial)
+    chunks, tests = epoch_chunks(training, policy, learning.State(0, first, first.mean, 0.0, np.zeros((3, 40))))
+    for part in (chunks, tests):
+        assert [chunk.task.target_speed for chunk in part] == [0.2, 0.7, 1.2]
+        assert [chunk.policy["command"] for chunk in part] == [0.0, pytest.approx(0.5), 1.0]
+    with Run.create(tmp_path / "run", asdict(training)) as run:
+        state = train(training, run, LocalExecutor(1), None, quiet)
+    returns = np.mean([play(chunk).returns for chunk in chunks], axis=0)
+    expected = training.evolution.update(policy.space, first, training.seed, 0, returns)
+    assert np.array_equal(state.theta, expected.mean)
+    assert read_training(tmp_path / "run") == training
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"speeds": (0.5,)}, "two or more rising ones above 0, not 0.5"),
+        ({"speeds": (0.5, 0.5)}, "two or more rising"),
+        ({"speeds": (0.0, 0.5)}, "above 0"),
+        ({"speeds": (0.2, 0.5), "policy": "mlp"}, "only ncap has a command"),
+    ],
+)
+def test_wrong_speeds_are_refused(wrong, words):
+    with pytest.raises(UserError, match=words):
+        Training(task="flat-run", **wrong)
 
 
 def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):

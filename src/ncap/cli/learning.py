@@ -25,6 +25,7 @@ def train(
     population: int | None = None,
     episodes: int | None = None,
     sigma: float | None = None,
+    speeds: tuple[float, ...] = (),
     out: Path | None = None,
     resume: Path | None = None,
     threads: int = 2,
@@ -49,6 +50,7 @@ def train(
         episodes: Training episodes that each candidate of evolution plays in an epoch, by default 1, or 3 for Run with
             CMA-ES. More make a steadier policy.
         sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
+        speeds: Train ncap at several target speeds at once, m/s, with commands from 0 for the first to 1 for the last.
         out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
@@ -84,8 +86,9 @@ def train(
                 population=population,
                 episodes=episodes,
                 sigma=sigma,
+                speeds=speeds,
             )
-            folder = place / f"{task}-{policy.replace(':', '-')}-{seed}"
+            folder = place / f"{task}-{policy.replace(':', '-')}-{'speeds-' if speeds else ''}{seed}"
         else:
             policy = policy or "mlp"
             training = Reinforcement(
@@ -98,10 +101,10 @@ def train(
                 epochs=epochs,
             )
             folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
-            if preset != "default" or population is not None or episodes is not None or sigma is not None:
-                raise UserError(
-                    f"--preset, --population, --episodes and --sigma are settings of evolution, not of {algorithm}"
-                )
+            options = ("preset", "population", "episodes", "sigma", "speeds")
+            values = (preset != "default", population, episodes, sigma, speeds)
+            if given := [f"--{name}" for name, value in zip(options, values, strict=True) if value]:
+                raise UserError(f"{', '.join(given)}: a setting of evolution, not of {algorithm}")
             if cluster:
                 raise UserError(f"--cluster plays the episodes of evolution only, not of {algorithm}")
         run, saved = Run.create(out or folder, asdict(training)), None

@@ -34,6 +34,8 @@ class Scale:
     seeds: int
     ncap: dict[str, Any]
     """Settings of Training for the circuit."""
+    speeds: dict[str, Any]
+    """Settings of Training for the circuit at several speeds."""
     mlp: dict[str, Any]
     rl: dict[str, dict[str, Any]]
     """Settings of Reinforcement for every algorithm."""
@@ -44,6 +46,8 @@ class Scale:
     sizes: tuple[int, ...]
     """MLP sizes of the parameter experiment."""
     tasks: tuple[str, ...] = tuple(TASKS)
+    test_seconds: float = 15.0
+    """Length of an episode in which the speed changes."""
     states: int = 32
     """Initial states of the rhythm generator."""
 
@@ -57,18 +61,21 @@ SCALES: Final = {
     "smoke": Scale(
         seeds=2,
         ncap={"epochs": 2, "population": 4, "episodes": 1, "episode_seconds": 1.5},
+        speeds={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ALGORITHMS},
         episodes=1,
         points=2,
         sizes=(4, 16, 256),
+        test_seconds=1.5,
         states=4,
     ),
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
+        speeds={"epochs": 150, "episode_seconds": 8.0},
         mlp={"epochs": 40},
-        rl={name: {"epochs": 60} for name in ALGORITHMS},
+        rl={"ppo": {"epochs": 60}, "d4pg": {"epochs": 20}},
         episodes=10,
         points=7,
         sizes=(4, 16, 64, 256),
@@ -77,6 +84,7 @@ SCALES: Final = {
     "paper": Scale(
         seeds=10,
         ncap={"preset": "paper", "epochs": 500},
+        speeds={"epochs": 500},
         mlp={"preset": "paper", "epochs": 500},
         rl={"ppo": {"epochs": 1250}, "d4pg": {"epochs": 125}},  # 10 and 1 million steps
         episodes=50,
@@ -96,7 +104,9 @@ class Library:
     def place(self, training: AnyTraining) -> Path:
         """Where the run of a training is or will be."""
         algorithm = f"{training.algorithm}-" if isinstance(training, Reinforcement) else ""
-        return self.folder / "runs" / f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{training.seed}"
+        speeds = "speeds-" if isinstance(training, Training) and training.speeds else ""
+        name = f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{speeds}{training.seed}"
+        return self.folder / "runs" / name
 
     def finished(self, training: AnyTraining) -> bool:
         """Whether there is nothing left to train."""

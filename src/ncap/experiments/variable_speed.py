@@ -5,7 +5,7 @@ drive from the rhythm generator: its flexors fall silent and the robot stands.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ncap.analysis.gaits import measure_gait
 from ncap.experiments.evaluation import STANCE_FORCE, standing
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
+from ncap.learn.train import Training
 from ncap.policies.ncap import NCAPController, NCAPPolicy
 from ncap.policies.storage import load_policy
 from ncap.rollout import Episodes, rollout
@@ -27,6 +28,8 @@ Array = NDArray[np.float64]
 TASK: Final = "flat-run"
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
+TRAINED: Final = (0.2, 0.45, 0.7, 0.95, 1.2)
+"""Target speeds of the training, m/s."""
 COMMANDS: Final = tuple(np.linspace(-0.6, 1.0, 17).round(2).tolist())
 """At which the map is measured."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
@@ -95,12 +98,13 @@ def measured_speeds(policy: NCAPPolicy, theta: Array, task: Task, commands: Arra
 
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Fit the map of a trained policy, test it at speeds in between, and play the schedule."""
-    training = scale.trainings(TASK, "ncap")[0]
+    training = Training(task=TASK, speeds=TRAINED, **scale.speeds)
     (place,) = library.train([training])
     policy, theta, _ = load_policy(place / "best.safetensors")
     assert isinstance(policy, NCAPPolicy)
     library.say("measuring speed against the command")
-    task, fitting, held_out = training.world, range(1000, 1000 + scale.episodes), range(scale.episodes)
+    task = replace(training.world, episode_seconds=scale.test_seconds)
+    fitting, held_out = range(1000, 1000 + scale.episodes), range(scale.episodes)
     found = measured_speeds(policy, theta, task, np.array(COMMANDS), fitting, library.threads)
     speed_map = fit_map(COMMANDS, np.nan_to_num(found).mean(axis=1))  # a fall counts as no speed at all
     reached = measured_speeds(policy, theta, task, speed_map.command(np.array(SPEEDS)), held_out, library.threads)

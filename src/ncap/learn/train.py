@@ -5,7 +5,7 @@ are addressed by seed and epoch, so a resumed run ends in the same weights as an
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from ncap.errors import UserError, unknown_name
 from ncap.learn.ars import ARS
 from ncap.learn.cma import CMA
 from ncap.learn.es import EPISODES, PRESETS
-from ncap.learn.executors import CHUNK, Chunk, Executor, Played
+from ncap.learn.executors import CHUNK, Chunk, Executor, Played, joined
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
 from ncap.policies.ncap import COMMANDS, NCAPPolicy
@@ -54,6 +54,9 @@ class Training:
     """Size of mutations, with CMA-ES of the first ones; None: the preset's."""
     episode_seconds: float | None = None
     """Length of an episode; None: the task's."""
+    speeds: tuple[float, ...] = ()
+    """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0, the
+    fastest at 1. None: at the task's speed and the command."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -63,12 +66,18 @@ class Training:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         if self.episodes is not None and self.episodes < 1:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
+        object.__setattr__(self, "speeds", tuple(self.speeds))
+        if self.speeds and (len(self.speeds) < 2 or self.speeds[0] <= 0 or (np.diff(self.speeds) <= 0).any()):
+            raise UserError(f"speeds are two or more rising ones above 0, not {' '.join(map(str, self.speeds))}")
         policy, method = self.initial_policy(), self.evolution
         filled: dict[str, Any] = {"population": method.population, "sigma": method.sigma}
         if self.episodes is None:
-            filled["episodes"] = EPISODES.get(self.task.split("-")[-1], 1) if isinstance(method, CMA) else 1
+            many = isinstance(method, CMA) and not self.speeds
+            filled["episodes"] = EPISODES.get(self.task.split("-")[-1], 1) if many else 1
         if isinstance(policy, NCAPPolicy):
             filled["command"] = policy.command
+        elif self.speeds:
+            raise UserError(f"only ncap has a command that sets its speed, not {self.policy}")
         for name, value in filled.items():
             object.__setattr__(self, name, value)
 
@@ -91,6 +100,21 @@ class Training:
         """The policy before training."""
         policy = policy_of(self.policy, self.task, self.command, (256, 256))
         return replace(policy, copies=self.evolution.copies) if isinstance(policy, NCAPPolicy) else policy
+
+    def courses(self, policy: Policy) -> list[tuple[Task, Policy]]:
+        """What is trained at once: at every speed the task and the policy with the speed's command."""
+        if not self.speeds:
+            return [(self.world, policy)]
+        assert isinstance(policy, NCAPPolicy)
+        return [
+            (replace(self.world, target_speed=speed), replace(policy, command=speed_command(speed, self.speeds)))
+            for speed in self.speeds
+        ]
+
+
+def speed_command(speed: float, speeds: Sequence[float]) -> float:
+    """The command at which a speed is trained: 0 for the slowest, 1 for the fastest, linear in between."""
+    return (speed - speeds[0]) / (speeds[-1] - speeds[0])
 
 
 def world_of(task: str, contact: str, episode_seconds: float | None) -> Task:
@@ -174,7 +198,9 @@ def train(
     while state.epoch < training.epochs:
         started = time.perf_counter()
         current = normalised(policy, state.moments)
-        *candidates, tested = executor.play(epoch_chunks(training, current, state))
+        chunks, tests = epoch_chunks(training, current, state)
+        played = executor.play([*chunks, *tests])
+        candidates, tested = played[: len(chunks)], joined(played[len(chunks) :])
         _keep_best(training, run, current, state, tested)
         row = _advance(training, policy, state, candidates, tested)
         run.save(state.to_checkpoint())
@@ -182,7 +208,7 @@ def train(
         run.append_progress(row)
         report(row)
     last = normalised(policy, state.moments)
-    (tested,) = executor.play(epoch_chunks(training, last, state)[-1:])
+    tested = joined(executor.play(epoch_chunks(training, last, state)[1]))
     _keep_best(training, run, last, state, tested)
     about = _about(training, state, float(tested.returns.mean()))
     save_policy(run.folder / "last.safetensors", last, state.theta, about)
@@ -197,10 +223,13 @@ def _keep_best(training: Training, run: Run, policy: Policy, state: State, teste
         save_policy(run.folder / "best.safetensors", policy, state.theta, _about(training, state, test_return))
 
 
-def epoch_chunks(training: Training, policy: Policy, state: State) -> list[Chunk]:
-    """All candidates in chunks of a fixed size, for every training episode; last the test episodes of the mean."""
+def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list[Chunk], list[Chunk]]:
+    """All candidates in chunks of a fixed size, for every training episode; and the test episodes of the mean."""
     method, epoch = training.evolution, state.epoch
-    test = Chunk(task=training.world, policy=describe(policy), search=state.search, seeds=TEST_SEEDS)
+    tests = [
+        Chunk(task=task, policy=describe(brain), search=state.search, seeds=TEST_SEEDS)
+        for task, brain in training.courses(policy)
+    ]
     draws = seeding.generator(training.seed, "training episode", epoch)
     everybody = range(method.population)
     chunks = [
@@ -214,9 +243,10 @@ def epoch_chunks(training: Training, policy: Policy, state: State) -> list[Chunk
             moments=isinstance(policy, MLPPolicy),
         )
         for episode in draws.integers(2**31, 2**32, training.episodes)
+        for test in tests
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
-    return [*chunks, test]
+    return chunks, tests
 
 
 def _advance(
