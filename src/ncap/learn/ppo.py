@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import set_random_seed
 from torch import Tensor, nn
@@ -162,6 +163,7 @@ class PPOLearner:
             policy_kwargs={"actor": self.actor, "settings": settings},
             device="cpu",
         )
+        self.model.set_logger(Logger(folder=None, output_formats=[]))  # its own one leaves a folder in /tmp every epoch
         self.walker: Walker = self.model.policy  # type: ignore[assignment]
 
     def practise(self, epoch: int) -> None:
