@@ -8,7 +8,7 @@ pytest.importorskip("stable_baselines3")
 
 from ncap.errors import UserError
 from ncap.experiments import algorithms, performance
-from ncap.experiments.algorithms import CONDITIONS, Curve, read_curve, trainings
+from ncap.experiments.algorithms import CONDITIONS, Curve, read_curve
 from ncap.experiments.library import SCALES, Library
 from ncap.experiments.tables import read_table
 from ncap.learn import ppo
@@ -49,11 +49,11 @@ def test_runs_of_evolution_are_those_of_the_performance_experiment():
     theirs = performance.trainings(SCALES["laptop"])
     for task in algorithms.TASKS:
         for name in ("evolution, NCAP", "evolution, MLP"):
-            assert set(trainings(SCALES["laptop"], task, name)) <= set(theirs)
+            assert set(SCALES["laptop"].trainings(task, **CONDITIONS[name])) <= set(theirs)
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    (training,) = trainings(TINY, "flat-walk", "PPO, MLP")
+    (training,) = TINY.trainings("flat-walk", "mlp", "ppo")
     expected = read_curve(library(tmp_path / "unbroken").train([training])[0])
     save = Run.append_progress
 

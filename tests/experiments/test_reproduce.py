@@ -60,10 +60,13 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     assert page.count("<table>") == len(list(tmp_path.glob("*.csv")))
 
 
-def test_only_some_tasks(tmp_path, capsys):
-    cli.main(["reproduce", "performance", "--tasks", "bumpy-run", "--out", str(tmp_path), "--threads", "1"])
-    assert {row["task"] for row in read_table(tmp_path / "performance.csv")} == {"bumpy-run"}
+def test_only_some_tasks_and_seeds(tmp_path, capsys):
+    part = ["--tasks", "bumpy-run", "--seeds", "1"]
+    cli.main(["reproduce", "performance", *part, "--out", str(tmp_path), "--threads", "1"])
+    rows = read_table(tmp_path / "performance.csv")
+    assert {(row["task"], row["runs"]) for row in rows} == {("bumpy-run", "1")}
     for words, complaint in (
+        (["performance", "--seeds", "0"], "at least one seed is needed, not 0"),
         (["performance", "--tasks", "bumpy-swim"], "unknown task 'bumpy-swim'"),
         (["parameters", "--tasks", "flat-walk"], "parameters is about bumpy-walk and bumpy-run, not flat-walk"),
     ):

@@ -31,8 +31,13 @@ GAIT_COLOURS: Final = {
     "none": "#999999",
 }
 LEG_COLOURS: Final = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00")
-POLICY_COLOURS: Final = {"ncap": "#D55E00", "mlp": "#0072B2", "untrained": "#E69F00"}
-POLICY_NAMES: Final = {"ncap": "NCAP", "mlp": "MLP (256, 256)", "untrained": "NCAP, untrained"}
+POLICY_COLOURS: Final = {"ncap": "#D55E00", "mlp": "#0072B2", "mlp-ppo": "#56B4E9", "untrained": "#E69F00"}
+POLICY_NAMES: Final = {
+    "ncap": "NCAP",
+    "mlp": "MLP (256, 256)",
+    "mlp-ppo": "MLP (64, 64) by PPO",
+    "untrained": "NCAP, untrained",
+}
 EXCITATORY: Final = "#C8102E"
 INHIBITORY: Final = "#1F5FBF"
 FULL_PRESSURE: Final = 80.0

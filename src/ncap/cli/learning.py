@@ -162,6 +162,7 @@ def reproduce(
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME …")] = ("all",),
     scale: str = "smoke",
     tasks: tuple[str, ...] = (),
+    seeds: int | None = None,
     out: Path | None = None,
     threads: int = 2,
     cluster: str | None = None,
@@ -175,6 +176,7 @@ def reproduce(
         names: Experiments, by default all.
         scale: smoke (some minutes), laptop (two cores and a night), or paper (the paper's protocol).
         tasks: Only what is about these tasks; by default all four.
+        seeds: Runs of each kind; by default the scale's. More can be added later in the same folder.
         out: Folder of results; by default out/reproduce-SCALE.
         threads: Simulation threads.
         cluster: Play training episodes on a Ray cluster: local, or an address.
@@ -188,6 +190,10 @@ def reproduce(
     settings = find_scale(scale)
     if tasks:
         settings = replace(settings, tasks=tuple(find_task(name).name for name in tasks))
+    if seeds is not None:
+        if seeds < 1:
+            raise UserError(f"at least one seed is needed, not {seeds}")
+        settings = replace(settings, seeds=seeds)
     todo = chosen(names, settings.tasks)
     folder = out or Path("out") / f"reproduce-{scale}"
     executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)

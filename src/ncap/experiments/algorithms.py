@@ -5,7 +5,7 @@ The runs of evolution are those of the performance experiment.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from ncap.analysis import plots
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
-from ncap.learn.reinforcement import Reinforcement
-from ncap.learn.start import AnyTraining
 from ncap.runs import read_progress
 
 Array = NDArray[np.float64]
 
 TASKS: Final[tuple[str, ...]] = ("flat-walk", "bumpy-walk")
-CONDITIONS: Final[dict[str, dict[str, Any]]] = {
+CONDITIONS: Final = {
     "evolution, NCAP": {"policy": "ncap"},
     "evolution, MLP": {"policy": "mlp"},
     "PPO, NCAP": {"algorithm": "ppo", "policy": "ncap"},
@@ -46,19 +44,12 @@ class Curve:
         return float(getattr(self, kind)[reached[0]]) if len(reached) else np.inf
 
 
-def trainings(scale: Scale, task: str, name: str) -> list[AnyTraining]:
-    """The runs of a condition, one per seed."""
-    settings = CONDITIONS[name]
-    if "algorithm" not in settings:
-        return list(scale.trainings(task, settings["policy"]))
-    more = scale.rl[settings["algorithm"]]
-    return [Reinforcement(task=task, seed=seed, **settings, **more) for seed in range(scale.seeds)]
-
-
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Train what is missing, then write the table and the figure."""
     tasks = [task for task in TASKS if task in scale.tasks]
-    wanted = {(task, name): trainings(scale, task, name) for name in CONDITIONS for task in tasks}
+    wanted = {
+        (task, name): scale.trainings(task, **settings) for name, settings in CONDITIONS.items() for task in tasks
+    }
     library.train([one for runs in wanted.values() for one in runs])
     found = {key: [read_curve(library.place(one)) for one in runs] for key, runs in wanted.items()}
     rows = [

@@ -51,10 +51,14 @@ class Scale:
     states: int = 32
     """Initial states of the rhythm generator."""
 
-    def trainings(self, task: str, policy: str) -> list[Training]:
+    def trainings(self, task: str, policy: str, algorithm: str = "evolution") -> Sequence[AnyTraining]:
         """One per seed."""
-        settings = self.ncap if policy == "ncap" else self.mlp
-        return [Training(task=task, policy=policy, seed=seed, **settings) for seed in range(self.seeds)]
+        what: dict[str, Any] = {"task": task, "policy": policy}
+        if algorithm == "evolution":
+            what |= self.ncap if policy == "ncap" else self.mlp
+            return [Training(seed=seed, **what) for seed in range(self.seeds)]
+        what |= self.rl[algorithm]
+        return [Reinforcement(seed=seed, algorithm=algorithm, **what) for seed in range(self.seeds)]
 
 
 SCALES: Final = {

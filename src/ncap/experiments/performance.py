@@ -8,13 +8,13 @@ import numpy as np
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale, curves
 from ncap.experiments.tables import write_table
-from ncap.learn.train import Training
+from ncap.learn.start import AnyTraining
 
 POLICIES: Final = ("ncap", "mlp")
 MARK: Final = 0.90
 
 
-def trainings(scale: Scale) -> list[Training]:
+def trainings(scale: Scale) -> list[AnyTraining]:
     """All runs of the experiment, NCAP first: it is the quicker one."""
     return [one for policy in POLICIES for task in scale.tasks for one in scale.trainings(task, policy)]
 

@@ -30,6 +30,8 @@ class Experiment:
     run: Callable[[Library, Scale, Path], None]
     tasks: tuple[str, ...] = ()
     """It needs at least one of these; none: it needs no task."""
+    gradients: bool = False
+    """Whether it needs reinforcement learning."""
 
 
 def _gaits(library: Library, scale: Scale, out: Path) -> None:
@@ -52,10 +54,10 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "performance": Experiment(run=performance.run, tasks=tuple(TASKS)),
     "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,)),
     "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
-    "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,)),
+    "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,), gradients=True),
     "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
     "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.TASK,)),
-    "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS),
+    "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
 }
 """In the paper's order, but algorithms last: they take longest."""
 
@@ -74,7 +76,7 @@ def chosen(names: Sequence[str], tasks: Sequence[str]) -> list[str]:
         for name, experiment in EXPERIMENTS.items()
         if name in names or ("all" in names and (not experiment.tasks or set(experiment.tasks) & set(tasks)))
     ]
-    if "algorithms" in todo:
+    if any(EXPERIMENTS[name].gradients for name in todo):
         check_installed()
     return todo
 
