@@ -27,11 +27,18 @@ def test_a_flight_over_lcm_to_another_process_is_the_flight_in_this_one():
         assert fly(twin, "untrained", "all, hard", 0, hop) == fly_here("untrained", "all, hard", hop)
 
 
+def test_a_flight_that_somebody_stopped_is_no_result(monkeypatch):
+    twin = TwinLink(Twin(seed=0))
+    monkeypatch.setattr(deployment.Deployment, "_orphaned", lambda self: twin.now() > 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        fly(twin, "zero", "none", 0, SHORT)
+
+
 @pytest.mark.usefixtures("lcm_network")
 def test_a_twin_that_died_is_an_error_not_a_wait(monkeypatch):
     monkeypatch.setattr(stepped, "GONE", 0.3)
     link = stepped.SteppedLink("udpm://239.255.76.67:7796?ttl=0")
-    with pytest.raises(UserError, match="does not answer"):
+    with pytest.raises(ConnectionError, match="does not answer"):
         link.truth()
     link.close()
 

@@ -18,7 +18,6 @@ from ncap.deploy.gap import Gap
 from ncap.deploy.link import LcmEnd, LcmLink, lcm_url
 from ncap.deploy.messages import COMMAND_CHANNEL, STATE_CHANNEL
 from ncap.deploy.twin import Truth, Twin
-from ncap.errors import UserError
 
 TIME_CHANNEL: Final = "ncap_twin_lives_until"
 TRUTH_CHANNEL: Final = "ncap_twin_truth"
@@ -52,7 +51,7 @@ class SteppedLink(LcmLink):
         while self._truth is None or self._truth[0] < self._time:
             now = time.monotonic()
             if now > began + GONE:
-                raise UserError(f"the twin at {self.name} does not answer")
+                raise ConnectionError(f"the twin at {self.name} does not answer")
             if now >= again:
                 self._end.publish(TIME_CHANNEL, struct.pack("<d", self._time))
                 again = now + AGAIN
@@ -67,7 +66,7 @@ class SteppedLink(LcmLink):
 
 
 def encode_truth(twin: Twin) -> bytes:
-    """A twin's time and truth as 43 numbers."""
+    """A twin's time and truth as 44 numbers."""
     return np.concatenate([np.ravel(part) for part in (twin.time, *twin.truth())]).tobytes()
 
 

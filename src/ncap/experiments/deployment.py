@@ -9,8 +9,9 @@ of docs/deploy.md.
 
 import csv
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -135,9 +136,12 @@ def fly(twin: TruthfulLink, policy: str, gap: str, seed: int, schedule: Schedule
     link.flight = Deployment(link, find_pilot(policy), armed=True, schedule=schedule, seed=seed)
     try:
         outcome = link.flight.run()
-        fault = "" if outcome.fault is None else outcome.fault.kind
     except UserError:
         fault = "not calibrated"
+    else:
+        if outcome.stopped and not link.touched:
+            raise KeyboardInterrupt
+        fault = "" if outcome.fault is None else outcome.fault.kind
     places, ups = np.array(link.places), np.array(link.ups)
     moved = len(places) > 1
     # the vertical in the trunk's frame moves with roll and pitch, not with yaw
@@ -154,18 +158,11 @@ def fly(twin: TruthfulLink, policy: str, gap: str, seed: int, schedule: Schedule
     )
 
 
-def fly_all(
-    policies: Sequence[str], gaps: Sequence[str], seeds: Sequence[int], report: Callable[[FlightResult], None]
-) -> list[FlightResult]:
+def fly_all(policies: Sequence[str], gaps: Sequence[str], seeds: Sequence[int]) -> Iterator[FlightResult]:
     """Every policy across every gap with every seed."""
-    results = []
-    for policy in policies:
-        for gap in gaps:
-            for seed in seeds:
-                with stepped_twin(GAPS[gap], seed) as twin:
-                    results.append(fly(twin, policy, gap, seed))
-                report(results[-1])
-    return results
+    for policy, gap, seed in product(policies, gaps, seeds):
+        with stepped_twin(GAPS[gap], seed) as twin:
+            yield fly(twin, policy, gap, seed)
 
 
 def write_csv(path: Path, results: Sequence[FlightResult]) -> None:
@@ -238,8 +235,11 @@ def main(arguments: Sequence[str]) -> None:
     out, policies = Path(arguments[0]), list(arguments[1:]) or ["untrained", *shipped_policies()]
     for policy in policies:
         find_pilot(policy)
-    results = fly_all(policies, list(GAPS), SEEDS, lambda result: print(_line(result), file=sys.stderr))
-    write_csv(out / "flights.csv", results)
+    results = []
+    for result in fly_all(policies, list(GAPS), SEEDS):
+        results.append(result)
+        print(_line(result), file=sys.stderr)
+        write_csv(out / "flights.csv", results)
     figure(results, out / "deployment.png")
     print("\n".join(markdown(results)))
 
@@ -247,5 +247,7 @@ def main(arguments: Sequence[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except UserError as error:
+    except (UserError, ConnectionError) as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped; flights.csv has what was flown")
