@@ -13,6 +13,7 @@ from ncap.analysis.gaits import (
     measure_gait,
     stance_onsets,
     stride_phases,
+    stride_samples,
 )
 
 DT = 0.005
@@ -89,6 +90,16 @@ def test_bounces_are_ignored_but_not_at_the_ends():
     expected = np.array([0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], bool)
     assert np.array_equal(debounced(contact, 2), expected)
     assert contact[4] == 0
+
+
+def test_a_stride_is_what_all_feet_repeat():
+    phase = (np.arange(400)[:, None] - np.array([0, 3, 3, 0])) % 7  # a stride of 7 samples
+    assert stride_samples(phase < 2) == 7
+    double = phase < 2
+    double[:, 2] |= phase[:, 2] == 4  # one foot touches twice
+    assert stride_samples(double) == 7
+    assert stride_samples(np.ones((400, 4), bool)) == 0
+    assert stride_samples(np.zeros((5, 4), bool)) == 0
 
 
 def test_stride_phases_by_hand():

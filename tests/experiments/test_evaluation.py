@@ -44,6 +44,16 @@ def test_the_gait_is_read_from_foot_forces_and_bounces_are_ignored():
     assert gait.frequency_hz == pytest.approx(2.0, abs=0.05)
 
 
+def test_short_footfalls_of_a_run_are_no_bounces():
+    # a bound at 4.8 Hz, as the trained circuits run: 7 control steps a stride, the forefeet stand for 2 of them
+    phase = (np.arange(500)[:, None] - np.array([3, 3, 0, 0])) % 7
+    force = np.where(phase < np.array([2, 2, 3, 3]), 40.0, 0.0)
+    (gait,) = foot_gaits(TASK, episodes({"foot_force": force[None]}, [500]))
+    assert gait.label == "bound"
+    assert gait.frequency_hz == pytest.approx(1 / 0.21, abs=0.05)
+    assert gait.concentration == pytest.approx(1.0)
+
+
 def test_an_early_fall_leaves_a_gait_without_numbers_but_valid_json():
     (gait,) = foot_gaits(TASK, episodes({"foot_force": np.full((1, 500, 4), np.nan)}, [20]))
     summary = summarise_gaits([gait])

@@ -61,6 +61,17 @@ def debounced(contact: NDArray[np.bool_], shortest: int) -> NDArray[np.bool_]:
     return cleaned
 
 
+def stride_samples(contact: NDArray[np.bool_]) -> int:
+    """Samples in a stride of contacts (T, leg): the lag at which all feet repeat themselves best; 0 if none does."""
+    longest = len(contact) // 3
+    if longest < 4:
+        return 0
+    feet = contact - contact.mean(axis=0)
+    repeats = np.array([(feet[: len(feet) - lag] * feet[lag:]).sum() for lag in range(longest)])
+    peaks = [lag for lag in range(2, longest - 1) if repeats[lag - 1] < repeats[lag] >= repeats[lag + 1]]
+    return max(peaks, key=lambda lag: repeats[lag], default=0)
+
+
 def circular_mean(phases: Array) -> tuple[float, float]:
     """(mean phase in [0, 1), concentration R in [0, 1]) of phases (n,); without any, R is 0."""
     if not len(phases):

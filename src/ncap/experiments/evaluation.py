@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import Gait, circular_mean, debounced, measure_gait
+from ncap.analysis.gaits import Gait, circular_mean, debounced, measure_gait, stride_samples
 from ncap.errors import UserError
 from ncap.learn.train import default_command
 from ncap.policies.ncap import NCAPPolicy
@@ -23,7 +23,9 @@ Array = NDArray[np.float64]
 STANCE_FORCE: Final = 5.0
 """N. A foot pressed harder than this stands."""
 BOUNCE: Final = 2
-"""Control steps: contacts and gaps that are no longer do not count for the gait."""
+"""Control steps: contacts and gaps that are no longer do not count for the gait, …"""
+BOUNCE_SHARE: Final = 0.2
+"""… if they are no longer than this share of a stride either: a running foot stands for 60 ms."""
 SETTLING: Final = 3.0
 """s at the start of an episode that do not count for the gait."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity")
@@ -123,8 +125,10 @@ def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:
 
 def standing(force: Array) -> Array:
     """(T, leg) 1 where a foot stands, 0 where it swings, bounces ignored."""
-    feet = [debounced(contact, BOUNCE) for contact in (force > STANCE_FORCE).T]
-    return np.array(feet, float).reshape(4, len(force)).T
+    contact = force > STANCE_FORCE
+    stride = stride_samples(contact)
+    bounce = min(BOUNCE, int(BOUNCE_SHARE * stride)) if stride else BOUNCE
+    return np.array([debounced(foot, bounce) for foot in contact.T], float).reshape(4, len(force)).T
 
 
 def summarise_gaits(gaits: Sequence[Gait]) -> GaitSummary:
