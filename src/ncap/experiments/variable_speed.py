@@ -1,7 +1,7 @@
 """Variable speed, the paper's next step: one policy, and a brainstem that turns a target speed into the command.
 
-The map from speed to command is fitted to what the policy does at constant commands. A command below zero withdraws the
-drive from the rhythm generator: its flexors fall silent and the robot stands.
+The policy is trained at several speeds at once. The map from speed to command is then fitted to what it does at
+constant commands. For a speed near zero the brainstem fades the circuit out, and the robot keeps its standing pose.
 """
 
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
 TRAINED: Final = (0.2, 0.45, 0.7, 0.95, 1.2)
 """Target speeds of the training, m/s."""
-COMMANDS: Final = tuple(np.linspace(-0.6, 1.0, 17).round(2).tolist())
+COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 11).round(2).tolist())
 """At which the map is measured."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
 """At which it is tested, m/s."""
-STOP: Final = -2.0
-"""The command that stops: far enough below zero to silence every flexor."""
+FADING: Final = 0.3
+"""s in which the circuit's actions come and go."""
 SETTLING: Final = 0.4
 """Part of a segment that does not count for its speed."""
 
@@ -48,25 +48,45 @@ class SpeedMap:
     commands: tuple[float, ...]
 
     def command(self, speed: Array) -> Array:
-        """Commands for target speeds, m/s. Less than half the slowest speed means to stand."""
-        moving = np.interp(speed, self.speeds, self.commands)
-        return np.where(speed < 0.5 * self.speeds[0], STOP, moving)
+        """Commands for target speeds, m/s; the nearest there is for speeds out of reach."""
+        return np.interp(speed, self.speeds, self.commands)
+
+    def moves(self, speed: Array) -> NDArray[np.bool_]:
+        """Whether a target speed asks for steps: less than half the slowest speed means to stand."""
+        return speed >= 0.5 * self.speeds[0]
 
 
 def fit_map(commands: Sequence[float], speeds: Array) -> SpeedMap:
-    """The map from mean speeds (C,) at commands (C,): the first command that reaches each new highest speed."""
-    highest = np.maximum.accumulate(speeds)
+    """The map from speeds (C, seeds) at commands (C,): the first command that reaches each new highest mean speed.
+
+    Commands at which the robot fell (NaN) are left out, unless it did at all of them.
+    """
+    safe: NDArray[np.bool_] = np.isfinite(speeds).all(axis=1)
+    if not safe.any():
+        safe = ~safe
+    means, chosen = np.nan_to_num(speeds[safe]).mean(axis=1), np.array(commands)[safe]
+    highest = np.maximum.accumulate(means)
     rising = np.concatenate(([True], np.diff(highest) > 1e-6))
-    return SpeedMap(speeds=tuple(highest[rising].tolist()), commands=tuple(np.array(commands)[rising].tolist()))
+    return SpeedMap(speeds=tuple(highest[rising].tolist()), commands=tuple(chosen[rising].tolist()))
+
+
+def fades(moving: NDArray[np.bool_], steps: int) -> Array:
+    """(P, T) in [0, 1]: the share of the circuit in an action, which follows `moving` (P, T) within some steps."""
+    share, shares = moving[:, 0].astype(float), []
+    for now in moving.T:
+        share = np.clip(share + np.where(now, 1, -1) / steps, 0.0, 1.0)
+        shares.append(share)
+    return np.stack(shares, axis=1)
 
 
 class Brainstem:
     """A controller that sets the circuit's command from a target speed at every step. Its state includes the time."""
 
-    def __init__(self, controller: NCAPController, speed_map: SpeedMap, targets: Array) -> None:
+    def __init__(self, controller: NCAPController, speed_map: SpeedMap, targets: Array, control_dt: float) -> None:
         """targets: (P, T) m/s."""
         self.controller = controller
         self.commands = speed_map.command(targets)
+        self.shares = fades(speed_map.moves(targets), round(FADING / control_dt))
 
     def reset(self, seeds: Sequence[int]) -> tuple[int, Any]:
         """At the beginning of the schedule."""
@@ -77,7 +97,7 @@ class Brainstem:
         step, inner = state
         self.controller.command = self.commands[:, step]
         inner, action = self.controller.act(inner, observation)
-        return (step + 1, inner), action
+        return (step + 1, inner), action * self.shares[:, step, None, None]
 
     def signals(self, state: tuple[int, Any]) -> dict[str, Array]:
         """What the circuit offers, and the command."""
@@ -106,12 +126,12 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     task = replace(training.world, episode_seconds=scale.test_seconds)
     fitting, held_out = range(1000, 1000 + scale.episodes), range(scale.episodes)
     found = measured_speeds(policy, theta, task, np.array(COMMANDS), fitting, library.threads)
-    speed_map = fit_map(COMMANDS, np.nan_to_num(found).mean(axis=1))  # a fall counts as no speed at all
+    speed_map = fit_map(COMMANDS, found)
     reached = measured_speeds(policy, theta, task, speed_map.command(np.array(SPEEDS)), held_out, library.threads)
     write_table(out / "variable-speed.csv", [_row(speed_map, *pair) for pair in zip(SPEEDS, reached, strict=True)])
     steps = np.arange(task.steps) / task.steps
     targets = np.array(SCHEDULE)[np.searchsorted([part for part, _ in SCHEDULE], steps, side="right") - 1, 1]
-    controller = Brainstem(policy.bind(theta[None]), speed_map, targets[None])
+    controller = Brainstem(policy.bind(theta[None]), speed_map, targets[None], task.control_dt)
     played = rollout(task, controller, [0], record=("velocity", "command", "foot_force"))
     _figure(task, targets, played, speed_map, reached, out / "variable-speed.png")
 
@@ -138,20 +158,18 @@ def _figure(task: Task, targets: Array, played: Episodes, speed_map: SpeedMap, r
     smooth = np.convolve(np.nan_to_num(signals["velocity"][:, 0]), one_second / one_second.sum(), mode="same")
     axes["speed"].step(time, targets, color="#777777", linestyle="--", where="post", label="target speed (m/s)")
     axes["speed"].plot(time, smooth, color=plots.POLICY_COLOURS["ncap"], label="speed, mean over 1 s")
-    axes["speed"].plot(
-        time, np.clip(signals["command"], 0, 1), color=plots.GAIT_COLOURS["walk"], linewidth=1, label="command c"
-    )
+    axes["speed"].plot(time, signals["command"], color=plots.GAIT_COLOURS["walk"], linewidth=1, label="command c")
     axes["speed"].set(xlim=(0, time[-1]), ylim=(-0.1, 1.35), title="One policy, one command")
     axes["speed"].legend(frameon=False, loc="upper left", ncols=3)
     force: Array = np.nan_to_num(signals["foot_force"])
     plots.pressure_strips(axes["feet"], time, force, STANCE_FORCE)
     axes["feet"].set(xlabel="time (s)", title=_gaits_by_segment(task, force))
     axes["map"].plot(speed_map.speeds, speed_map.commands, marker="o", markersize=3, color="#333333")
-    axes["map"].set(xlabel="speed (m/s)", ylabel="command c", title="Fitted map")
+    axes["map"].set(xlabel="speed (m/s)", ylabel="command c", title="Fitted map", xlim=(0, 1.3), ylim=(-0.05, 1.05))
     axes["error"].axhspan(-0.1, 0.1, color="#EEEEEE")
     for target, speeds in zip(SPEEDS, reached, strict=True):
         axes["error"].plot([target] * len(speeds), speeds - target, ".", color=plots.POLICY_COLOURS["ncap"], alpha=0.6)
-    axes["error"].set(xlabel="target speed (m/s)", ylabel="error (m/s)", title="Held-out episodes", ylim=(-0.5, 0.5))
+    axes["error"].set(xlabel="target speed (m/s)", ylabel="error (m/s)", title="Held-out episodes", ylim=(-0.75, 0.75))
     plots.save_both(fig, path)
 
 
