@@ -61,9 +61,9 @@ def fit_map(commands: Sequence[float], speeds: Array) -> SpeedMap:
 
     Commands at which the robot fell (NaN) are left out, unless it did at all of them.
     """
-    safe: NDArray[np.bool_] = np.isfinite(speeds).all(axis=1)
-    if not safe.any():
-        safe = ~safe
+    safe = np.flatnonzero(np.isfinite(speeds).all(axis=1))
+    if not len(safe):
+        safe = np.arange(len(commands))
     means, chosen = np.nan_to_num(speeds[safe]).mean(axis=1), np.array(commands)[safe]
     highest = np.maximum.accumulate(means)
     rising = np.concatenate(([True], np.diff(highest) > 1e-6))
@@ -154,8 +154,9 @@ def _figure(task: Task, targets: Array, played: Episodes, speed_map: SpeedMap, r
     fig, axes = plots.figure(["speed speed speed map", "feet feet feet error"], size=(11, 5), heights=(1, 1))
     time: Array = np.arange(task.steps) * np.float64(task.control_dt)
     signals = {name: values[0] for name, values in played.signals.items()}
-    one_second = np.ones(round(1 / task.control_dt)) * task.control_dt
-    smooth = np.convolve(np.nan_to_num(signals["velocity"][:, 0]), one_second / one_second.sum(), mode="same")
+    second = np.ones(round(1 / task.control_dt))
+    forward = np.nan_to_num(signals["velocity"][:, 0])
+    smooth = np.convolve(forward, second, mode="same") / np.convolve(np.ones(len(forward)), second, mode="same")
     axes["speed"].step(time, targets, color="#777777", linestyle="--", where="post", label="target speed (m/s)")
     axes["speed"].plot(time, smooth, color=plots.POLICY_COLOURS["ncap"], label="speed, mean over 1 s")
     axes["speed"].plot(time, signals["command"], color=plots.GAIT_COLOURS["walk"], linewidth=1, label="command c")
