@@ -271,6 +271,13 @@ def test_wrong_speeds_are_refused(wrong, words):
         Training(task="flat-run", **wrong)
 
 
+def test_speeds_and_a_command_exclude_each_other(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", "flat-run", "--speeds", "0.2", "1.0", "--command", "0.5"])
+    assert stopped.value.code == 2
+    assert "leave out --command" in capsys.readouterr().err
+
+
 def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):
     training = Training(task="flat-walk", policy="mlp:4x4", epochs=2)
     with Run.create(tmp_path / "run", asdict(training)) as run:

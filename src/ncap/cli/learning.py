@@ -73,6 +73,8 @@ def train(
             print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
     else:
         place = Path("runs")
+        if speeds and command is not None:
+            raise UserError("--speeds sets the command of every speed; leave out --command")
         if algorithm == "evolution":
             policy = policy or "ncap"
             training = Training(
