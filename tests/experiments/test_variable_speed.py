@@ -31,7 +31,7 @@ def test_the_circuit_comes_and_goes_within_some_steps():
     assert fades(moving, 4)[0] == pytest.approx([0, 0, 0, 0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25, 0, 0])
 
 
-def test_the_robot_stands_until_it_is_asked_to_walk_and_its_gait_follows_the_command():
+def test_the_robot_stands_until_it_is_asked_to_walk():
     policy, task = NCAPPolicy(command=0.0), TASKS["flat-walk"]
     targets = np.where(np.arange(task.steps) < 150, 0.0, 0.4)
     controller = Brainstem(policy.bind(policy.space.initial[None]), MAP, targets[None], task.control_dt)

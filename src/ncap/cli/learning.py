@@ -60,7 +60,7 @@ def train(
     """
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
     from ncap.learn.reinforcement import Reinforcement
-    from ncap.learn.start import AnyTraining, go_on, read_training
+    from ncap.learn.start import AnyTraining, go_on, read_training, run_name
     from ncap.learn.train import Training
     from ncap.runs import Run
 
@@ -72,7 +72,6 @@ def train(
         for complaint in complaints:
             print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
     else:
-        place = Path("runs")
         if speeds and command is not None:
             raise UserError("--speeds sets the command of every speed; leave out --command")
         if algorithm == "evolution":
@@ -90,7 +89,6 @@ def train(
                 sigma=sigma,
                 speeds=speeds,
             )
-            folder = place / f"{task}-{policy.replace(':', '-')}-{'speeds-' if speeds else ''}{seed}"
         else:
             policy = policy or "mlp"
             training = Reinforcement(
@@ -102,14 +100,19 @@ def train(
                 seed=seed,
                 epochs=epochs,
             )
-            folder = place / f"{task}-{algorithm}-{policy.replace(':', '-')}-{seed}"
-            options = ("preset", "population", "episodes", "sigma", "speeds")
-            values = (preset != "default", population, episodes, sigma, speeds)
-            if given := [f"--{name}" for name, value in zip(options, values, strict=True) if value]:
-                raise UserError(f"{', '.join(given)}: a setting of evolution, not of {algorithm}")
+            asked = {
+                "--preset": preset != "default",
+                "--population": population is not None,
+                "--episodes": episodes is not None,
+                "--sigma": sigma is not None,
+                "--speeds": bool(speeds),
+            }
+            if any(asked.values()):
+                wrong = ", ".join(name for name, given in asked.items() if given)
+                raise UserError(f"{wrong}: a setting of evolution, not of {algorithm}")
             if cluster:
                 raise UserError(f"--cluster plays the episodes of evolution only, not of {algorithm}")
-        run, saved = Run.create(out or folder, asdict(training)), None
+        run, saved = Run.create(out or Path("runs") / run_name(training), asdict(training)), None
     with run, training_report(training.epochs) as report:
         try:
             executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)

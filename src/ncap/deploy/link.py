@@ -98,16 +98,16 @@ class LcmEnd:
         """Handle what comes until a moment of time.monotonic, and what has come by then."""
         while True:
             left = moment - time.monotonic()
-            ready, _, _ = select.select([self._lcm.fileno()], [], [], max(left, 0.0))
-            if ready:
-                self._lcm.handle()
+            ready = self.wait_for_one(moment)
             if left <= 0.0 and (not ready or left < -FLOOD):
                 return
 
-    def wait_for_one(self, moment: float) -> None:
-        """Handle the next message, if one comes before a moment of time.monotonic."""
-        if select.select([self._lcm.fileno()], [], [], max(moment - time.monotonic(), 0.0))[0]:
+    def wait_for_one(self, moment: float) -> bool:
+        """Handle the next message, if one comes before a moment of time.monotonic. Returns whether one came."""
+        ready, _, _ = select.select([self._lcm.fileno()], [], [], max(moment - time.monotonic(), 0.0))
+        if ready:
             self._lcm.handle()
+        return bool(ready)
 
     def publish(self, channel: str, data: bytes) -> None:
         """Send a datagram."""

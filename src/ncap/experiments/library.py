@@ -17,7 +17,7 @@ from ncap.errors import UserError
 from ncap.experiments.evaluation import Evaluation, GaitSummary, evaluate, find_controller
 from ncap.learn.executors import Executor
 from ncap.learn.reinforcement import ALGORITHMS, Reinforcement
-from ncap.learn.start import AnyTraining, go_on, read_training
+from ncap.learn.start import AnyTraining, go_on, read_training, run_name
 from ncap.learn.train import Training
 from ncap.policies.storage import write_whole
 from ncap.runs import BusyError, Run, read_progress
@@ -107,10 +107,7 @@ class Library:
 
     def place(self, training: AnyTraining) -> Path:
         """Where the run of a training is or will be."""
-        algorithm = f"{training.algorithm}-" if isinstance(training, Reinforcement) else ""
-        speeds = "speeds-" if isinstance(training, Training) and training.speeds else ""
-        name = f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{speeds}{training.seed}"
-        return self.folder / "runs" / name
+        return self.folder / "runs" / run_name(training)
 
     def finished(self, training: AnyTraining) -> bool:
         """Whether there is nothing left to train."""

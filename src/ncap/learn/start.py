@@ -16,6 +16,13 @@ from ncap.runs import Checkpoint, Run, read_config
 AnyTraining = Training | Reinforcement
 
 
+def run_name(training: AnyTraining) -> str:
+    """What a run's folder is called: TASK-POLICY-SEED, with what is unusual about it in between."""
+    algorithm = f"{training.algorithm}-" if isinstance(training, Reinforcement) else ""
+    speeds = "speeds-" if isinstance(training, Training) and training.speeds else ""
+    return f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{speeds}{training.seed}"
+
+
 def read_training(folder: Path) -> AnyTraining:
     """The training that a run directory was made for."""
     config = read_config(folder)

@@ -56,7 +56,7 @@ class Training:
     """Length of an episode; None: the task's."""
     speeds: tuple[float, ...] = ()
     """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0, the
-    fastest at 1. None: at the task's speed and the command."""
+    fastest at 1. Empty: at the task's speed and the command."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
