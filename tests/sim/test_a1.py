@@ -1,5 +1,8 @@
 """The compiled robot against the published numbers, and against trajectories of the authors' environment."""
 
+from dataclasses import replace
+from xml.etree import ElementTree
+
 import mujoco
 import numpy as np
 import pytest
@@ -130,8 +133,10 @@ def drop(world):
     """The reference's start: standing pose, at rest, the trunk 0.43 m above the plane."""
     data = mujoco.MjData(world.model)
     data.qpos[:] = 0
-    data.qpos[2:4] = 0.43, 1.0
+    data.qpos[3] = 1
     data.qpos[world.position_columns] = A1.mid.ravel()
+    mujoco.mj_kinematics(world.model, data)
+    data.qpos[2] = 0.43 - data.xpos[world.trunk_id, 2]
     return data
 
 
@@ -145,16 +150,49 @@ def reference_actions(actions):
     return full[:, [UNITREE.index(leg) for leg in LEGS]]
 
 
-@pytest.mark.parametrize(("name", "tolerance"), [("zero8", 1e-4), ("random8", 5.3e-3), ("random12", 5e-3)])
-def test_follows_the_authors_environment_for_200_control_steps(released, reference_trajectories, name, tolerance):
-    actions = reference_actions(reference_trajectories[f"{name}_actions"])
-    expected = reference_trajectories[f"{name}_joint_position"].reshape(-1, 4, 3)
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory):
+    """Our robot with the free joint where the authors' framework puts it: on a frame 0.43 m below the trunk.
+
+    MuJoCo's contacts leave out the part of the foot's acceleration that is quadratic in the velocities, and that part
+    depends on the point whose motion the free joint describes: the same robot moves a little differently.
+    """
+    tree = ElementTree.parse(A1.model)
+    world = tree.find("worldbody")
+    trunk = world.find("body")
+    trunk.remove(trunk.find("freejoint"))
+    world.remove(trunk)
+    frame = ElementTree.SubElement(world, "body", name="frame")
+    ElementTree.SubElement(frame, "freejoint")
+    ElementTree.SubElement(frame, "inertial", pos="0 0 0", mass="1e-5", diaginertia="1e-9 1e-9 1e-9")
+    frame.append(trunk)
+    path = tmp_path_factory.mktemp("hung") / "a1.xml"
+    tree.write(path)
+    return World(replace(A1, model=path), Flat(), contact="released")
+
+
+def error_against_the_authors(world, trajectories, name):
+    """The largest difference of a joint angle in 200 control steps, rad."""
+    expected = trajectories[f"{name}_joint_position"].reshape(-1, 4, 3)
     expected = expected[:, [UNITREE.index(leg) for leg in LEGS]]
-    data = drop(released)
-    for t, action in enumerate(actions):
+    data, worst = drop(world), 0.0
+    for t, action in enumerate(reference_actions(trajectories[f"{name}_actions"])):
         data.ctrl[:] = A1.targets(action).ravel()
-        mujoco.mj_step(released.model, data, nstep=30)
-        assert data.qpos[released.position_columns].reshape(4, 3) == pytest.approx(expected[t + 1], abs=tolerance)
+        mujoco.mj_step(world.model, data, nstep=30)
+        worst = max(worst, np.abs(data.qpos[world.position_columns].reshape(4, 3) - expected[t + 1]).max())
+    return worst
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [("zero8", 1e-4), ("random8", 1e-5), ("random12", 1e-5)])
+def test_follows_the_authors_environment_for_200_control_steps(hung, reference_trajectories, name, tolerance):
+    assert error_against_the_authors(hung, reference_trajectories, name) < tolerance
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [("zero8", 1e-4), ("random8", 5.3e-3), ("random12", 5e-3)])
+def test_follows_them_nearly_as_well_with_the_free_joint_in_the_trunk(
+    released, reference_trajectories, name, tolerance
+):
+    assert error_against_the_authors(released, reference_trajectories, name) < tolerance
 
 
 def test_native_pd_control_equals_a_python_pd(released):
