@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ncap.experiments.bench import closed_loop_rate, raw_rate, walking_targets
+from ncap.experiments.library import MARK
 from ncap.learn import train as learning
 from ncap.learn.executors import Chunk, LocalExecutor, Played
 from ncap.learn.train import Training
 from ncap.runs import Run, read_progress
 from ncap.tasks import TASKS
-
-MARK = 0.90
 
 
 class TimedExecutor(LocalExecutor):

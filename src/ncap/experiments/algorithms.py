@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.experiments.library import Library, Scale
+from ncap.experiments.library import MARK, Library, Scale
 from ncap.experiments.tables import write_table
 from ncap.runs import read_progress
 
@@ -26,7 +26,6 @@ CONDITIONS: Final = {
     "D4PG, MLP": {"algorithm": "d4pg", "policy": "mlp"},
 }
 COLOURS: Final = dict(zip(CONDITIONS, ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"), strict=True))
-MARK: Final = 0.90
 
 
 @dataclass(frozen=True, kw_only=True)

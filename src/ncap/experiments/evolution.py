@@ -17,6 +17,7 @@ import numpy as np
 from ncap import seeding
 from ncap.analysis import plots
 from ncap.errors import UserError
+from ncap.experiments.library import MARK
 from ncap.learn.executors import LocalExecutor
 from ncap.learn.start import go_on, read_training
 from ncap.learn.train import TEST_SEEDS, Training
@@ -27,7 +28,6 @@ from ncap.runs import Run, read_progress
 TASK: Final = "flat-walk"
 ROLLOUTS: Final = 256
 SEEDS: Final = range(5)
-MARK: Final = 0.90
 
 
 FULL_CMA: Final[dict[str, Any]] = {"population": 16, "sigma": 0.14}

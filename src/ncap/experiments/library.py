@@ -23,6 +23,8 @@ from ncap.policies.storage import write_whole
 from ncap.runs import BusyError, Run, read_progress
 from ncap.tasks import TASKS, Task
 
+MARK: Final = 0.90
+"""The test return at which a policy counts as having learned its task."""
 WAIT: Final = 2.0
 """s between two looks at runs that other processes are doing."""
 

@@ -6,12 +6,11 @@ from typing import Final
 import numpy as np
 
 from ncap.analysis import plots, stats
-from ncap.experiments.library import Library, Scale, curves
+from ncap.experiments.library import MARK, Library, Scale, curves
 from ncap.experiments.tables import write_table
 from ncap.learn.start import AnyTraining
 
 POLICIES: Final = ("ncap", "mlp")
-MARK: Final = 0.90
 
 
 def trainings(scale: Scale) -> list[AnyTraining]:
