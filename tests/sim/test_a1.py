@@ -1,5 +1,6 @@
 """The compiled robot against the published numbers, and against trajectories of the authors' environment."""
 
+import copy
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -186,6 +187,14 @@ def error_against_the_authors(world, trajectories, name):
 @pytest.mark.parametrize(("name", "tolerance"), [("zero8", 1e-4), ("random8", 1e-5), ("random12", 1e-5)])
 def test_follows_the_authors_environment_for_200_control_steps(hung, reference_trajectories, name, tolerance):
     assert error_against_the_authors(hung, reference_trajectories, name) < tolerance
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [("zero8", 1e-5), ("random8", 1e-7), ("random12", 1e-7)])
+def test_follows_them_to_the_last_digits_with_their_no_slip_tolerance(hung, reference_trajectories, name, tolerance):
+    exact = copy.copy(hung)
+    exact.model = copy.copy(hung.model)
+    exact.model.opt.noslip_tolerance = 0
+    assert error_against_the_authors(exact, reference_trajectories, name) < tolerance
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("zero8", 1e-4), ("random8", 5.3e-3), ("random12", 5e-3)])
