@@ -84,7 +84,7 @@ SCALES: Final = {
         rl={"ppo": {"epochs": 60}, "d4pg": {"epochs": 20}},
         episodes=10,
         points=7,
-        sizes=(4, 16, 64, 256),
+        sizes=(4, 16, 256),
         states=32,
     ),
     "paper": Scale(
