@@ -54,10 +54,7 @@ def test_frequency_rises_with_the_command_from_about_1_1_to_3_hz():
         summarise(c, measure_states(rhythm_spec(), c, states=16, seed=2, dt=CIRCUIT_DT)).frequency_hz
         for c in EVERY_COMMAND
     ]
-    # it should rise everywhere; it dips a little from c = 0 to 0.05 and where trot becomes bound (docs/rhythm.md)
-    falls = {c: rise for c, rise in zip(EVERY_COMMAND[1:], np.diff(rows), strict=True) if rise <= 0}
-    assert set(falls) <= {0.05, 0.8}
-    assert min(falls.values(), default=0.0) >= -0.06
+    assert np.diff(rows).min() > 0
     assert rows[0] == pytest.approx(1.2, abs=0.15)
     assert rows[-1] >= 3.0
 

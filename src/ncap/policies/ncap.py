@@ -31,7 +31,7 @@ HALF_CENTRES: Final = ("flexor", "extensor")
 MOVED: Final = ("thigh", "calf")
 """The joints that the pattern formation moves. Hips are held at 0."""
 GIRDLES: Final = ("fore", "hind")
-COMMANDS: Final = {"walk": 0.0, "run": 0.9}
+COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
