@@ -78,7 +78,8 @@ def test_the_environment_steps_the_rhythm_as_the_controller_does():
         state, expected = controller.act(state, seen)
         assert np.abs(interface.joints(actions.numpy().astype(np.float64)) - expected).max() < 1e-5
     interface.start(np.array([1]), [9])
-    assert np.array_equal(interface._state.adaptation[1], controller.reset([9]).adaptation[0])
+    alone = CIRCUIT.bind(random_theta()[None]).reset([9])
+    assert np.array_equal(interface._state.adaptation[1], alone.adaptation[0])
     assert interface._state.adaptation[0] == pytest.approx(state.adaptation[0], abs=1e-6)
 
 

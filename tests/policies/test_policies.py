@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncap.circuits.circuit import Circuit
+from ncap import seeding
+from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.rhythm import rhythm_inputs
 from ncap.errors import UserError
 from ncap.policies.mlp import MLPPolicy
@@ -58,7 +59,7 @@ def test_compressed_policy_acts_exactly_as_the_expanded_one():
 def plain_ncap(policy, weights, start, observations):
     """One individual, leg by leg and number by number."""
     circuit = Circuit(policy.circuit.spec, dt=policy.circuit.dt)
-    state, actions = circuit.reset_to(start[None]), []
+    state, actions = start, []
     for observation in observations:
         flexors, extensors = np.zeros((1, 4)), np.zeros((1, 4))
         for leg in range(4):
@@ -87,7 +88,7 @@ def test_a_plain_loop_agrees():
     observations = random_observations(2, 50, 2)
     batched = act(controller, observations, [5, 6])
     for i in range(2):
-        start = controller.reset([5, 6]).adaptation[i]
+        start = CircuitState(*(values[i : i + 1] for values in controller.reset([5, 6])))
         expected = plain_ncap(policy, policy.space.unpack(theta[i]), start, observations[:, i])
         assert batched[:, i] == pytest.approx(expected, abs=1e-12)
 
@@ -98,7 +99,7 @@ def test_mirrored_observations_give_mirrored_actions(seed, command):
     policy = NCAPPolicy(command=command)
     controller = policy.bind(perturbed(policy, 1, seed))
     observations = random_observations(seed, 30, 1)
-    state = controller.reset([seed])
+    state = controller.circuit.reset(np.random.default_rng(seed), 1)
     mirrored = state._replace(adaptation=state.adaptation[:, MIRROR])
     for observation in observations:
         state, action = controller.act(state, observation)
@@ -118,6 +119,18 @@ def test_the_rhythm_starts_at_a_phase_that_belongs_to_the_episode():
     start = controller.reset([4, 9, 4]).adaptation
     assert np.array_equal(start[0], start[2])
     assert not np.array_equal(start[0], start[1])
+
+
+def test_the_rhythm_has_run_by_itself_for_five_seconds_when_an_episode_begins():
+    policy = NCAPPolicy(command=0.2)
+    controller = policy.bind(np.tile(policy.space.initial, (2, 1)))
+    controller.command = np.array([0.2, 0.9])
+    circuit = Circuit(policy.circuit.spec, dt=policy.circuit.dt)
+    for i, command in enumerate(controller.command):
+        state = circuit.reset(seeding.generator(7, "rhythm start"), 1)
+        for _ in range(167 * policy.circuit.substeps):  # 167 control steps of 30 ms are 5.01 s
+            state = circuit.step(state, rhythm_inputs(np.array([command])))
+        assert all(np.array_equal(a[i], b[0]) for a, b in zip(controller.reset([7, 7]), state, strict=True))
 
 
 @pytest.mark.parametrize(("activation", "hidden"), [("relu", 2.2), ("tanh", np.tanh(2.2))])

@@ -1,7 +1,8 @@
 """Variable speed, the paper's next step: one policy, and a brainstem that turns a target speed into the command.
 
-The policy is trained at several speeds at once. The map from speed to command is then fitted to what it does at
-constant commands. For a speed near zero the brainstem fades the circuit out, and the robot keeps its standing pose.
+The policy is trained at several speeds at once. A higher command means a faster rhythm and larger steps. The map from
+speed to command is then fitted to what the policy does at constant commands. For a speed near zero the brainstem fades
+the circuit out, and the robot keeps its standing pose.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from ncap.analysis.gaits import measure_gait
 from ncap.experiments.evaluation import STANCE_FORCE, standing
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
-from ncap.learn.train import Training
+from ncap.learn.train import Training, recruited
 from ncap.policies.ncap import NCAPController, NCAPPolicy
 from ncap.policies.storage import load_policy
 from ncap.rollout import Episodes, rollout
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 TASK: Final = "flat-run"
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
-TRAINED: Final = (0.2, 0.45, 0.7, 0.95, 1.2)
+TRAINED: Final = (0.15, 0.4, 0.65, 0.9, 1.2)
 """Target speeds of the training, m/s."""
 COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 11).round(2).tolist())
 """At which the map is measured."""
@@ -86,7 +87,7 @@ class Brainstem:
         """targets: (P, T) m/s."""
         self.controller = controller
         self.commands = speed_map.command(targets)
-        self.shares = fades(speed_map.moves(targets), round(FADING / control_dt))
+        self.amplitudes = recruited(self.commands) * fades(speed_map.moves(targets), round(FADING / control_dt))
 
     def reset(self, seeds: Sequence[int]) -> tuple[int, Any]:
         """At the beginning of the schedule."""
@@ -95,9 +96,9 @@ class Brainstem:
     def act(self, state: tuple[int, Any], observation: Array) -> tuple[tuple[int, Any], Array]:
         """((time, next state), action)."""
         step, inner = state
-        self.controller.command = self.commands[:, step]
+        self.controller.command, self.controller.amplitude = self.commands[:, step], self.amplitudes[:, step]
         inner, action = self.controller.act(inner, observation)
-        return (step + 1, inner), action * self.shares[:, step, None, None]
+        return (step + 1, inner), action
 
     def signals(self, state: tuple[int, Any]) -> dict[str, Array]:
         """What the circuit offers, and the command."""
@@ -110,6 +111,7 @@ def measured_speeds(policy: NCAPPolicy, theta: Array, task: Task, commands: Arra
     """(C, seeds) mean forward speed at constant commands (C,), m/s, NaN after a fall."""
     controller = policy.bind(np.tile(theta, (len(commands) * len(seeds), 1)))
     controller.command = np.repeat(commands, len(seeds))
+    controller.amplitude = recruited(controller.command)
     episodes = rollout(task, controller, list(seeds) * len(commands), threads=threads, record=("velocity",))
     settled = episodes.signals["velocity"][:, round(SETTLING * task.steps) :, 0]
     speeds = np.where(episodes.fell, np.nan, np.nan_to_num(settled).mean(axis=1))

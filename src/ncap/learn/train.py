@@ -5,7 +5,7 @@ are addressed by seed and epoch, so a resumed run ends in the same weights as an
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
+LEAST_AMPLITUDE: Final = 0.3
+"""Of the actions at the command 0, when a circuit is trained for several speeds."""
 _MEMORY: Final = "search."
 
 
@@ -55,8 +57,8 @@ class Training:
     episode_seconds: float | None = None
     """Length of an episode; None: the task's."""
     speeds: tuple[float, ...] = ()
-    """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0, the
-    fastest at 1. Empty: at the task's speed and the command."""
+    """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0 with
+    small steps, the fastest at 1 with full ones. Empty: at the task's speed and the command."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -106,15 +108,18 @@ class Training:
         if not self.speeds:
             return [(self.world, policy)]
         assert isinstance(policy, NCAPPolicy)
+        commands = (np.array(self.speeds) - self.speeds[0]) / (self.speeds[-1] - self.speeds[0])
         return [
-            (replace(self.world, target_speed=speed), replace(policy, command=speed_command(speed, self.speeds)))
-            for speed in self.speeds
+            (replace(self.world, target_speed=speed), replace(policy, command=command, amplitude=amplitude))
+            for speed, command, amplitude in zip(
+                self.speeds, commands.tolist(), recruited(commands).tolist(), strict=True
+            )
         ]
 
 
-def speed_command(speed: float, speeds: Sequence[float]) -> float:
-    """The command at which a speed is trained: 0 for the slowest, 1 for the fastest, linear in between."""
-    return (speed - speeds[0]) / (speeds[-1] - speeds[0])
+def recruited(command: Array) -> Array:
+    """The amplitude at which a command is trained and used at variable speed: more drive, larger steps."""
+    return LEAST_AMPLITUDE + (1 - LEAST_AMPLITUDE) * command
 
 
 def world_of(task: str, contact: str, episode_seconds: float | None) -> Task:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.rhythm import check_command, rhythm_dt, rhythm_inputs, rhythm_spec
+from ncap.errors import UserError
 from ncap.legs import LEGS
 from ncap.params import Block, ParamSpace
 
@@ -33,6 +34,8 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
+SETTLING: Final = 5.0
+"""s that the rhythm runs by itself before an episode, so that it begins in its gait instead of looking for it."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -68,9 +71,13 @@ class NCAPPolicy:
     copies: int = 1
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
+    amplitude: float = 1.0
+    """Share of the pattern formation's action that reaches the joints, in [0, 1]."""
 
     def __post_init__(self) -> None:
         check_command(self.command)
+        if not 0.0 <= self.amplitude <= 1.0:
+            raise UserError(f"amplitude {self.amplitude:g} is outside [0, 1]")
 
     @cached_property
     def space(self) -> ParamSpace:
@@ -127,12 +134,19 @@ class NCAPController:
         self.pattern = per_leg("PF.{}")
         self.bias = per_leg("PF.{}.bias")
         self.command = np.full(len(theta), policy.command)
+        self.amplitude = np.full(len(theta), policy.amplitude)
         self._half_centres = [self.circuit.columns(name) for name in HALF_CENTRES]
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
-        """A random phase of the rhythm for every episode seed."""
-        starts = [self.circuit.reset(seeding.generator(seed, "rhythm start"), 1).adaptation[0] for seed in seeds]
-        return self.circuit.reset_to(np.array(starts))
+        """A settled rhythm at a random phase for every episode seed: it has run for SETTLING s without afferents."""
+        episodes = list(zip(seeds, np.broadcast_to(self.command, len(seeds)).tolist(), strict=True))
+        rows = {episode: row for row, episode in enumerate(dict.fromkeys(episodes))}  # candidates share an episode
+        starts = [self.circuit.reset(seeding.generator(seed, "rhythm start"), 1).adaptation for seed, _ in rows]
+        inputs = rhythm_inputs(np.array([command for _, command in rows]))
+        state = self.circuit.reset_to(np.concatenate(starts))
+        for _ in range(round(SETTLING / (self.circuit.dt * self.circuit.substeps))):
+            state = self.circuit.step(state, inputs)
+        return CircuitState(*(values[[rows[episode] for episode in episodes]] for values in state))
 
     def act(self, state: CircuitState, observation: Array) -> tuple[CircuitState, Array]:
         """(next state, action (P, leg, 3)) from observations (P, leg, 10)."""
@@ -142,7 +156,8 @@ class NCAPController:
         outputs = self.circuit.outputs(state)
         rhythm = np.stack([outputs[:, columns] for columns in self._half_centres], axis=-1)
         action = np.zeros((len(observation), len(LEGS), 3))
-        action[..., 1:] = np.tanh(np.matmul(self.pattern, rhythm[..., None])[..., 0] + self.bias)
+        pattern = np.tanh(np.matmul(self.pattern, rhythm[..., None])[..., 0] + self.bias)
+        action[..., 1:] = self.amplitude[:, None, None] * pattern
         return state, action
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
