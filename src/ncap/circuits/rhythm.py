@@ -7,13 +7,14 @@ same rows; `default` is the result of `ncap tune-rhythm`.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Final
 
 import numpy as np
 
-from ncap.circuits.circuit import Circuit
+from ncap import seeding
+from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import Array, BasicUnit, OscillatorUnit
 from ncap.errors import UserError, unknown_name
@@ -24,6 +25,13 @@ CIRCUIT_DT: Final = 0.0025
 
 EXTENSOR_STANCE: Final = 0.2
 """Extensor activity above which a leg counts as standing: clear of both its active level and its silence."""
+
+STARTS: Final = 64
+"""Different starts of an episode at a command."""
+SETTLING: Final = 5.0
+"""s after which the rhythm has found its gait."""
+WAITING: Final = 2.0
+"""s in which a moment without a swinging leg is looked for."""
 
 _BURSTING: Final = OscillatorUnit(tonic_drive=3.0, clip_drive=False)
 _BASIC: Final = BasicUnit()
@@ -215,3 +223,25 @@ def random_adaptation(spec: CircuitSpec, individuals: int, rng: np.random.Genera
     unit = spec.neuron("flexor").unit
     assert isinstance(unit, OscillatorUnit)
     return rng.uniform(*unit.thresholds(0.0), (individuals, len(LEGS)))
+
+
+@lru_cache(maxsize=64)
+def standing_starts(preset: str, command: float) -> CircuitState:
+    """States (STARTS, …) of the rhythm in its gait, without afferents, at moments in which all legs stand.
+
+    They come from random initial states. A rhythm that always swings some leg is taken as it is in the end.
+    """
+    circuit = Circuit(rhythm_spec(preset), dt=rhythm_dt(preset))
+    state, inputs = (
+        circuit.reset(seeding.generator(0, "standing starts"), STARTS),
+        rhythm_inputs(np.full(STARTS, command)),
+    )
+    for _ in range(round(SETTLING / circuit.dt)):
+        state = circuit.step(state, inputs)
+    for _ in range(round(WAITING / circuit.dt)):
+        swinging = state.active.any(axis=1, keepdims=True)
+        if not swinging.any():
+            break
+        after = circuit.step(state, inputs)
+        state = CircuitState(*(np.where(swinging, new, old) for new, old in zip(after, state, strict=True)))
+    return state

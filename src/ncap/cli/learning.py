@@ -24,6 +24,7 @@ def train(
     epochs: int = 60,
     population: int | None = None,
     episodes: int | None = None,
+    training_seconds: float | None = None,
     sigma: float | None = None,
     speeds: tuple[float, ...] = (),
     out: Path | None = None,
@@ -47,8 +48,9 @@ def train(
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
         epochs: Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution.
         population: Candidates in an epoch of evolution; by default the preset's.
-        episodes: Training episodes that each candidate of evolution plays in an epoch, by default 1, or 3 for Run with
-            CMA-ES. More make a steadier policy.
+        episodes: Training episodes that each candidate of evolution plays in an epoch; by default 3 with CMA-ES, 1 with
+            ARS or speeds. More make a steadier policy.
+        training_seconds: Length of these episodes; by default 5 with CMA-ES, 15 with ARS. Tests always take 15 s.
         sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
         speeds: Train ncap at several target speeds at once, m/s, with commands from 0 for the first to 1 for the last.
         out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
@@ -86,6 +88,7 @@ def train(
                 epochs=epochs,
                 population=population,
                 episodes=episodes,
+                training_seconds=training_seconds,
                 sigma=sigma,
                 speeds=speeds,
             )
@@ -104,6 +107,7 @@ def train(
                 "--preset": preset != "default",
                 "--population": population is not None,
                 "--episodes": episodes is not None,
+                "--training-seconds": training_seconds is not None,
                 "--sigma": sigma is not None,
                 "--speeds": bool(speeds),
             }

@@ -51,11 +51,13 @@ class Training:
     population: int | None = None
     """Candidates in an epoch; None: the preset's."""
     episodes: int | None = None
-    """Training episodes that every candidate plays in an epoch, the same for all; None: the preset's."""
+    """Training episodes that every candidate plays in an epoch, the same for all; None: the method's."""
+    training_seconds: float | None = None
+    """Length of a training episode; None: the method's, or the task's if that is shorter."""
     sigma: float | None = None
     """Size of mutations, with CMA-ES of the first ones; None: the preset's."""
     episode_seconds: float | None = None
-    """Length of an episode; None: the task's."""
+    """Length of a test episode; None: the task's."""
     speeds: tuple[float, ...] = ()
     """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0 with
     small steps, the fastest at 1 with full ones. Empty: at the task's speed and the command."""
@@ -68,14 +70,19 @@ class Training:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         if self.episodes is not None and self.episodes < 1:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
+        if self.training_seconds is not None and not self.training_seconds > 0:
+            raise UserError(f"training episodes need a length above 0 s, not {self.training_seconds:g}")
         object.__setattr__(self, "speeds", tuple(self.speeds))
         if self.speeds and (len(self.speeds) < 2 or self.speeds[0] <= 0 or (np.diff(self.speeds) <= 0).any()):
             raise UserError(f"speeds are two or more rising ones above 0, not {' '.join(map(str, self.speeds))}")
         policy, method = self.initial_policy(), self.evolution
         filled: dict[str, Any] = {"population": method.population, "sigma": method.sigma}
+        episodes, seconds = EPISODES[type(method)]
         if self.episodes is None:
-            many = isinstance(method, CMA) and not self.speeds
-            filled["episodes"] = EPISODES.get(self.task.split("-")[-1], 1) if many else 1
+            filled["episodes"] = 1 if self.speeds else episodes
+        if self.training_seconds is None:
+            whole = self.world.episode_seconds
+            filled["training_seconds"] = whole if seconds is None else min(seconds, whole)
         if isinstance(policy, NCAPPolicy):
             filled["command"] = policy.command
         elif self.speeds:
@@ -237,9 +244,11 @@ def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list
     ]
     draws = seeding.generator(training.seed, "training episode", epoch)
     everybody = range(method.population)
+    assert training.training_seconds is not None  # a default was filled in
     chunks = [
         replace(
             test,
+            task=replace(test.task, episode_seconds=training.training_seconds),
             seeds=(int(episode),) * len(indices),
             method=method,
             seed=training.seed,

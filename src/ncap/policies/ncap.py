@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.circuits.circuit import Circuit, CircuitState
-from ncap.circuits.rhythm import check_command, rhythm_dt, rhythm_inputs, rhythm_spec
+from ncap.circuits.rhythm import STARTS, check_command, rhythm_dt, rhythm_inputs, rhythm_spec, standing_starts
 from ncap.errors import UserError
 from ncap.legs import LEGS
 from ncap.params import Block, ParamSpace
@@ -34,8 +34,6 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
-SETTLING: Final = 5.0
-"""s that the rhythm runs by itself before an episode, so that it begins in its gait instead of looking for it."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -129,7 +127,7 @@ class NCAPController:
             pair = np.stack([weights[name.format(girdle)] for girdle in GIRDLES], axis=1)
             return np.ascontiguousarray(pair[:, _GIRDLE_OF_LEG])
 
-        self.circuit = policy.circuit
+        self.circuit, self._preset = policy.circuit, policy.preset
         self.afferent = per_leg("AF.{}")
         self.pattern = per_leg("PF.{}")
         self.bias = per_leg("PF.{}.bias")
@@ -138,15 +136,12 @@ class NCAPController:
         self._half_centres = [self.circuit.columns(name) for name in HALF_CENTRES]
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
-        """A settled rhythm at a random phase for every episode seed: it has run for SETTLING s without afferents."""
-        episodes = list(zip(seeds, np.broadcast_to(self.command, len(seeds)).tolist(), strict=True))
-        rows = {episode: row for row, episode in enumerate(dict.fromkeys(episodes))}  # candidates share an episode
-        starts = [self.circuit.reset(seeding.generator(seed, "rhythm start"), 1).adaptation for seed, _ in rows]
-        inputs = rhythm_inputs(np.array([command for _, command in rows]))
-        state = self.circuit.reset_to(np.concatenate(starts))
-        for _ in range(round(SETTLING / (self.circuit.dt * self.circuit.substeps))):
-            state = self.circuit.step(state, inputs)
-        return CircuitState(*(values[[rows[episode] for episode in episodes]] for values in state))
+        """The rhythm in its gait while all legs stand; the seed of an episode says which leg is the first to swing."""
+        starts = []
+        for seed, command in zip(seeds, np.broadcast_to(self.command, len(seeds)).tolist(), strict=True):
+            pick = seeding.generator(seed, "rhythm start").integers(STARTS)
+            starts.append([values[pick] for values in standing_starts(self._preset, command)])
+        return CircuitState(*map(np.stack, zip(*starts, strict=True)))
 
     def act(self, state: CircuitState, observation: Array) -> tuple[CircuitState, Array]:
         """(next state, action (P, leg, 3)) from observations (P, leg, 10)."""
