@@ -79,7 +79,7 @@ def training_report(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
             rate = row["played_steps"] / max(row["seconds"], 1e-9)
             text = (
                 f"return {row['test_return']:.3f}  best {row['best_return']:.3f}"
-                f"  {row['rollouts']} rollouts  {rate:,.0f} steps/s"
+                f"  {row['rollouts']:.0f} rollouts  {rate:,.0f} steps/s"
             )
             if console.is_terminal:
                 bar.update(line, completed=row["epoch"] + 1, description=text)

@@ -15,7 +15,7 @@ from ncap.learn.train import Training, train
 from ncap.runs import Run
 from ncap.tasks import TASKS
 
-TRAINING = Training(task="flat-walk", population=64, epochs=3, seed=2)
+TRAINING = Training(task="flat-walk", population=64, epochs=3, seed=2, episodes=1, training_seconds=0.6)
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from dataclasses import asdict, replace
 from ncap import tasks
 tasks.TASKS["flat-walk"] = replace(tasks.TASKS["flat-walk"], episode_seconds=0.3)
 """
-TRAINING = Training(task="flat-walk", epochs=4, seed=5)
+TRAINING = Training(task="flat-walk", epochs=4, seed=5, episodes=1, training_seconds=0.3)
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,10 @@ def test_killed_at_random_moments_and_resumed_it_ends_in_the_same_weights(tmp_pa
     expected = finish(tmp_path / "unbroken", replace(TRAINING, epochs=30))
     folder, rng = tmp_path / "killed", np.random.default_rng(0)
     start = f"{SHORTENED}\nfrom ncap import cli\ncli.main(%r)"
-    arguments = ["train", "flat-walk", "--seed", "5", "--epochs", "30", "--out", str(folder), "--threads", "1"]
+    arguments = [
+        "train", "flat-walk", "--seed", "5", "--epochs", "30", "--episodes", "1", "--training-seconds", "0.3",
+        "--out", str(folder), "--threads", "1",
+    ]  # fmt: skip
     kills = 0
     for attempt in range(40):
         if (folder / "config.json").exists():
@@ -226,6 +229,22 @@ def test_chunks_have_a_fixed_size():
     assert test.method is None
 
 
+def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(monkeypatch):
+    monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=15.0))
+    training = Training(task="flat-walk")
+    policy, first = training.initial_policy(), training.evolution.start(training.initial_policy().space.initial)
+    chunks, (test,) = epoch_chunks(training, policy, learning.State(0, first, first.mean, 0.0, np.zeros((3, 40))))
+    assert [chunk.task.episode_seconds for chunk in chunks] == [5.0] * 3
+    assert len({chunk.seeds[0] for chunk in chunks}) == 3
+    assert test.task.episode_seconds == 15.0
+    asked = replace(training, episodes=1, training_seconds=2.0)
+    assert [chunk.task.episode_seconds for chunk in epoch_chunks(asked, policy, learning.State(
+        0, first, first.mean, 0.0, np.zeros((3, 40))))[0]] == [2.0]  # fmt: skip
+    assert Training(task="flat-walk", preset="ars").training_seconds == 15.0
+    with pytest.raises(UserError, match="training episodes need a length above 0 s, not 0"):
+        replace(training, training_seconds=0.0)
+
+
 def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
     training = replace(TRAINING, epochs=1, episodes=2, population=32)
     policy, method = training.initial_policy(), training.evolution
@@ -249,6 +268,7 @@ def test_several_speeds_are_trained_at_once_each_with_its_command(tmp_path):
     for part in (chunks, tests):
         assert [chunk.task.target_speed for chunk in part] == [0.2, 0.7, 1.2]
         assert [chunk.policy["command"] for chunk in part] == [0.0, pytest.approx(0.5), 1.0]
+        assert [chunk.policy["amplitude"] for chunk in part] == [0.3, pytest.approx(0.65), 1.0]
     with Run.create(tmp_path / "run", asdict(training)) as run:
         state = train(training, run, LocalExecutor(1), None, quiet)
     returns = np.mean([play(chunk).returns for chunk in chunks], axis=0)
@@ -310,7 +330,7 @@ def test_from_training_to_the_report(tmp_path, capsys):
     folder = str(tmp_path / "run")
     cli.main(["train", "flat-walk", "--epochs", "2", "--out", folder, "--json"])
     summary = json.loads(capsys.readouterr().out)
-    assert summary["rollouts"] == 32
+    assert summary["rollouts"] == 2 * 16 * 3  # the task is short: training episodes have its length
     assert summary["parameters"] == 92
     cli.main(["evaluate", folder, "--episodes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
@@ -322,7 +342,7 @@ def test_from_training_to_the_report(tmp_path, capsys):
 def test_training_improves_on_the_untrained_circuit(tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=5.0))
     started = time.process_time()
-    finish(tmp_path / "run", Training(task="flat-walk", epochs=16, seed=0))
+    finish(tmp_path / "run", Training(task="flat-walk", epochs=8, seed=0, episodes=2))
     rows = read_progress(tmp_path / "run")
     assert rows[0]["test_return"] > 0.6
     assert rows[-1]["best_return"] > rows[0]["test_return"] + 0.1, time.process_time() - started

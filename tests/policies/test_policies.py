@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncap import seeding
 from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.rhythm import rhythm_inputs
 from ncap.errors import UserError
@@ -121,16 +120,29 @@ def test_the_rhythm_starts_at_a_phase_that_belongs_to_the_episode():
     assert not np.array_equal(start[0], start[1])
 
 
-def test_the_rhythm_has_run_by_itself_for_five_seconds_when_an_episode_begins():
+@pytest.mark.parametrize("command", [0.05, 0.5, 0.9])
+def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
+    policy = NCAPPolicy(command=command)
+    state = policy.bind(np.tile(policy.space.initial, (40, 1))).reset(range(40))
+    assert not state.active.any()
+    circuit, onsets = Circuit(policy.circuit.spec, dt=policy.circuit.dt), np.full((40, 4), np.nan)
+    for step in range(round(2.0 / circuit.dt)):
+        swung, state = state.active, circuit.step(state, rhythm_inputs(np.full(40, command)))
+        onsets[state.active & ~swung & np.isnan(onsets)] = step * circuit.dt
+    # walk: legs lift one by one; trot: by diagonals; bound: hind legs together, forelegs together
+    pairs = {0.05: [], 0.5: [(0, 3), (1, 2)], 0.9: [(0, 1), (2, 3)]}[command]
+    together = np.array([[abs(start[i] - start[j]) < 0.08 for i in range(4) for j in range(i)] for start in onsets])
+    expected = [(j, i) in pairs for i in range(4) for j in range(i)]
+    assert (together == expected).all(axis=1).mean() > 0.95
+
+
+def test_every_individual_starts_at_its_own_command():
     policy = NCAPPolicy(command=0.2)
-    controller = policy.bind(np.tile(policy.space.initial, (2, 1)))
-    controller.command = np.array([0.2, 0.9])
-    circuit = Circuit(policy.circuit.spec, dt=policy.circuit.dt)
-    for i, command in enumerate(controller.command):
-        state = circuit.reset(seeding.generator(7, "rhythm start"), 1)
-        for _ in range(167 * policy.circuit.substeps):  # 167 control steps of 30 ms are 5.01 s
-            state = circuit.step(state, rhythm_inputs(np.array([command])))
-        assert all(np.array_equal(a[i], b[0]) for a, b in zip(controller.reset([7, 7]), state, strict=True))
+    controller = policy.bind(np.tile(policy.space.initial, (3, 1)))
+    controller.command = np.array([0.2, 0.9, 0.2])
+    slow, fast, again = controller.reset([7, 7, 7]).adaptation
+    assert np.array_equal(slow, again)
+    assert not np.array_equal(slow, fast)
 
 
 @pytest.mark.parametrize(("activation", "hidden"), [("relu", 2.2), ("tanh", np.tanh(2.2))])

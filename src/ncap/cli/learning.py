@@ -132,14 +132,14 @@ def train(
             {
                 "run": str(run.folder),
                 "epochs": final.epoch,
-                "rollouts": final.rollouts,
+                "rollouts": round(final.rollouts),
                 "steps": final.steps,
                 "best_return": final.best_return,
                 "parameters": training.initial_policy().space.size,
             }
         )
     else:
-        print(f"best test return {final.best_return:.3f} after {final.rollouts} rollouts")
+        print(f"best test return {final.best_return:.3f} after {final.rollouts:.0f} rollouts")
         print(f"run: {run.folder}   (next: ncap evaluate {run.folder} --task {training.task})")
 
 

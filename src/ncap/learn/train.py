@@ -96,6 +96,12 @@ class Training:
         return world_of(self.task, self.contact, self.episode_seconds)
 
     @property
+    def practice_seconds(self) -> float:
+        """Length of a training episode."""
+        assert self.training_seconds is not None  # a default was filled in
+        return self.training_seconds
+
+    @property
     def evolution(self) -> ARS | CMA:
         """Method and settings of the search for this kind of policy."""
         method = PRESETS[self.preset][self.policy.split(":")[0]]
@@ -163,7 +169,8 @@ class State:
     best_return: float
     moments: Array
     """(3, 40): count, sum and sum of squares of the observations so far (MLP only)."""
-    rollouts: int = 0
+    rollouts: float = 0.0
+    """Training episodes in whole ones: three of a third of the task's length count as one."""
     steps: int = 0
 
     @property
@@ -244,11 +251,10 @@ def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list
     ]
     draws = seeding.generator(training.seed, "training episode", epoch)
     everybody = range(method.population)
-    assert training.training_seconds is not None  # a default was filled in
     chunks = [
         replace(
             test,
-            task=replace(test.task, episode_seconds=training.training_seconds),
+            task=replace(test.task, episode_seconds=training.practice_seconds),
             seeds=(int(episode),) * len(indices),
             method=method,
             seed=training.seed,
@@ -288,7 +294,7 @@ def _advance(
         if played.moments is not None:
             state.moments = state.moments + played.moments
     state.epoch += 1
-    state.rollouts += len(played_returns)
+    state.rollouts += round(len(played_returns) * training.practice_seconds / training.world.episode_seconds, 6)
     state.steps += steps
     return row
 
