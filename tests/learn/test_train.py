@@ -189,6 +189,10 @@ def test_a_run_of_another_version_is_refused_by_name(tmp_path):
         pass
     with pytest.raises(UserError, match="run was made by another version, with settings unknown here: pairs"):
         read_training(tmp_path / "run")
+    with Run.create(tmp_path / "older", {"task": "flat-walk", "seed": 0}):
+        pass
+    with pytest.raises(UserError, match="older was made by another version, without the settings command, contact, epi"):
+        read_training(tmp_path / "older")
 
 
 def test_a_checkpoint_of_another_method_is_refused(tmp_path):

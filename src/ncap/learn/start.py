@@ -30,10 +30,9 @@ def read_training(folder: Path) -> AnyTraining:
     known = {setting.name for setting in fields(kind)}
     if strange := sorted(set(config) - known):
         raise UserError(f"{folder} was made by another version, with settings unknown here: {', '.join(strange)}")
-    try:
-        return kind(**config)
-    except TypeError as error:
-        raise UserError(f"{folder} was made by another version: {error}") from None
+    if missing := sorted(known - set(config)):
+        raise UserError(f"{folder} was made by another version, without the settings {', '.join(missing)}")
+    return kind(**config)
 
 
 def go_on(
