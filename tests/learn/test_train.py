@@ -191,7 +191,7 @@ def test_a_run_of_another_version_is_refused_by_name(tmp_path):
         read_training(tmp_path / "run")
     with Run.create(tmp_path / "older", {"task": "flat-walk", "seed": 0}):
         pass
-    with pytest.raises(UserError, match="older was made by another version, without the settings command, contact, epi"):
+    with pytest.raises(UserError, match="made by another version, without the settings command, contact, epi"):
         read_training(tmp_path / "older")
 
 

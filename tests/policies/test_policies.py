@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -136,6 +138,13 @@ def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
     assert (together == expected).all(axis=1).mean() > 0.95
 
 
+def test_amplitude_scales_the_actions():
+    policy = NCAPPolicy(command=0.4)
+    theta, observations = perturbed(policy, 2), random_observations(6, 20, 2)
+    half = act(replace(policy, amplitude=0.5).bind(theta), observations, [1, 2])
+    assert np.array_equal(half, 0.5 * act(policy.bind(theta), observations, [1, 2]))
+
+
 def test_every_individual_starts_at_its_own_command():
     policy = NCAPPolicy(command=0.2)
     controller = policy.bind(np.tile(policy.space.initial, (3, 1)))
@@ -169,6 +178,8 @@ def test_an_individual_acts_the_same_alone_and_in_a_crowd_to_the_bit(policy):
 def test_impossible_policies_are_refused():
     with pytest.raises(UserError, match=r"command 1.5 is outside \[0, 1\]"):
         NCAPPolicy(command=1.5)
+    with pytest.raises(UserError, match=r"amplitude -0.1 is outside \[0, 1\]"):
+        NCAPPolicy(command=0.5, amplitude=-0.1)
     with pytest.raises(UserError, match="at least one unit"):
         MLPPolicy(hidden=(0,))
     with pytest.raises(UserError, match="unknown activation 'step'; valid: relu, tanh"):
