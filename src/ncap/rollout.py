@@ -17,7 +17,6 @@ from ncap.policies.policy import Controller
 from ncap.rewards import pitch_of, roll_of, speed_reward, yaw_penalty
 from ncap.sim.camera import Camera
 from ncap.sim.simulation import Measurements, Simulation
-from ncap.sim.world import LOST_BELOW
 from ncap.tasks import Task, build, drawn_variation
 
 Array = NDArray[np.float64]
@@ -106,7 +105,7 @@ class Arena:
         limit = np.deg2rad(self.task.fall_deg)
         pitch = pitch_of(now.up)
         upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch) <= limit)
-        fallen = ~upright | now.trunk_touches | (now.position[:, 2] < LOST_BELOW) | diverged
+        fallen = ~upright | now.trunk_touches | diverged
         speed = speed_reward(now.velocity[:, 0] * np.cos(pitch), self.task.target_speed)
         yaw = yaw_penalty(now.angular_velocity[:, 2], self.task.yaw_weight)
         terms = {

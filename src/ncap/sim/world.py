@@ -16,12 +16,16 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 GROUND: Final = "ground"
+BANKS: Final = ("left bank", "right bank", "far bank", "near bank")
+"""Level ground around the bumps: nobody falls off the world."""
+BANK: Final = 50.0
+"""m that it is wide."""
+BANK_DEPTH: Final = 0.1
+"""m that ground reaches below its surface."""
 TOUCH_RADIUS: Final = 0.04
 """m. Twice the foot's: a touch site as small as the foot misses part of the force on bumps."""
 CLEARANCE: Final = 0.002
 """m between the lowest foot and the ground when a robot is put down."""
-LOST_BELOW: Final = -1.0
-"""m. A robot that is lower has left the terrain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,8 @@ class World:
         self.velocity_columns: Indices = np.array([int(joint.dofadr[0]) for joint in joints])
         self.trunk_id = self.model.body(robot.trunk).id
         self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
-        self.ground_id = self.model.geom(GROUND).id
+        names = (GROUND, *BANKS) if isinstance(terrain, Bumpy) else (GROUND,)
+        self.ground_geoms: Indices = np.array([self.model.geom(name).id for name in names])
         self.total_mass = float(self.model.body_mass.sum())
 
     def mass(self, variation: Variation) -> float:
@@ -81,7 +86,7 @@ class World:
     def variant(self, variation: Variation) -> mujoco.MjModel:
         """A model that differs as asked. The foot's and the ground's friction are both set, so the larger one is it."""
         model = copy.copy(self.model)
-        model.geom_friction[[self.ground_id, *self.foot_geoms], 0] = variation.friction
+        model.geom_friction[[*self.ground_geoms, *self.foot_geoms], 0] = variation.friction
         kp = self.robot.kp if variation.kp is None else variation.kp
         kd = self.robot.kd if variation.kd is None else variation.kd
         model.actuator_gainprm[:, 0] = kp
@@ -138,8 +143,8 @@ def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics_dt: float
     spec.option.noslip_iterations = contact.noslip_iterations
     _check_names(spec, robot)
     _add_scenery(spec)
-    ground = _add_ground(spec, terrain)
-    _set_contacts(spec, ground, robot, contact)
+    _add_ground(spec, terrain)
+    _set_contacts(spec, robot, contact)
     _add_motors(spec, robot)
     _add_foot_sensors(spec, robot)
     return spec.compile()
@@ -176,28 +181,43 @@ def _add_scenery(spec: mujoco.MjSpec) -> None:
     spec.visual.headlight.ambient, spec.visual.headlight.diffuse = [0.35] * 3, [0.5] * 3
 
 
-def _add_ground(spec: mujoco.MjSpec, terrain: Terrain) -> "mujoco.MjsGeom":
-    look = {"name": GROUND, "material": "tiles", "friction": [1.0, 0.005, 0.0001]}
+def _add_ground(spec: mujoco.MjSpec, terrain: Terrain) -> None:
+    look = {"material": "tiles", "friction": [1.0, 0.005, 0.0001]}
     if isinstance(terrain, Flat):
-        return spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], **look)
+        spec.worldbody.add_geom(name=GROUND, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], **look)
+        return
     rows, columns = terrain.grid
-    middle = [(terrain.ahead - terrain.behind) / 2, 0, 0]
-    size = [(terrain.ahead + terrain.behind) / 2, terrain.aside, terrain.height, 0.1]
+    middle, along, aside = (terrain.ahead - terrain.behind) / 2, (terrain.ahead + terrain.behind) / 2, terrain.aside
+    size = [along, aside, terrain.height, BANK_DEPTH]
     spec.add_hfield(name=GROUND, nrow=rows, ncol=columns, size=size, userdata=np.zeros(rows * columns))
-    return spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname=GROUND, pos=middle, **look)
+    spec.worldbody.add_geom(
+        name=GROUND, type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname=GROUND, pos=[middle, 0, 0], **look
+    )
+    level = terrain.height * (1 - terrain.bumpiness / 2) - BANK_DEPTH
+    half = BANK / 2
+    banks = (
+        ([middle, aside + half, level], [along, half, BANK_DEPTH]),
+        ([middle, -aside - half, level], [along, half, BANK_DEPTH]),
+        ([terrain.ahead + half, 0, level], [half, aside + BANK, BANK_DEPTH]),
+        ([-terrain.behind - half, 0, level], [half, aside + BANK, BANK_DEPTH]),
+    )
+    for name, (place, size) in zip(BANKS, banks, strict=True):
+        spec.worldbody.add_geom(name=name, type=mujoco.mjtGeom.mjGEOM_BOX, pos=place, size=size, **look)
 
 
-def _set_contacts(spec: mujoco.MjSpec, ground: "mujoco.MjsGeom", robot: Robot, contact: Contact) -> None:
+def _set_contacts(spec: mujoco.MjSpec, robot: Robot, contact: Contact) -> None:
     touching = {*robot.feet, *robot.ground_geoms} if robot.ground_geoms else None
     for geom in spec.geoms:
         if geom.name in robot.feet:
             geom.condim = contact.foot_dimensions
-        if not contact.every_geom and geom is not ground and geom.name != GROUND:
+        if contact.every_geom:
+            continue
+        if geom.name in (GROUND, *BANKS):
+            geom.contype = 0
+        else:
             geom.conaffinity = 0  # the robot offers its geoms to the ground, but not to itself
             if touching is not None and geom.name not in touching:
                 geom.contype = 0
-    if not contact.every_geom:
-        ground.contype = 0
 
 
 def _add_motors(spec: mujoco.MjSpec, robot: Robot) -> None:
@@ -216,13 +236,13 @@ def _add_foot_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
         site = f"{name}_touch"
         foot.parent.add_site(name=site, pos=foot.pos, size=[TOUCH_RADIUS, 0, 0], group=5)
         spec.add_sensor(name=site, type=mujoco.mjtSensor.mjSENS_TOUCH, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
-    ground = {"reftype": mujoco.mjtObj.mjOBJ_GEOM, "refname": GROUND}
     trunk = spec.add_sensor(
         name="trunk_touch",
         type=mujoco.mjtSensor.mjSENS_CONTACT,
         objtype=mujoco.mjtObj.mjOBJ_BODY,
         objname=robot.trunk,
-        **ground,
+        reftype=mujoco.mjtObj.mjOBJ_BODY,
+        refname="world",
     )
     trunk.intprm[0] = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND)
     trunk.intprm[1], trunk.intprm[2] = 0, 1
