@@ -27,6 +27,25 @@ def test_the_drawn_friction_is_the_effective_one(terrain, friction):
     assert {contact.friction[0] for contact in feet} == {friction}
 
 
+@pytest.mark.parametrize("contact", CONTACTS)
+@pytest.mark.parametrize("place", [(0, 9), (0, -9), (35, 0), (-5, 0)])
+def test_beyond_the_bumps_the_ground_is_level(contact, place):
+    terrain = Bumpy(bumpiness=0.5)
+    world = World(A1, terrain, contact=contact)
+    model = world.variant(Variation(friction=0.6))
+    data = mujoco.MjData(model)
+    data.qpos[:], _ = World(A1, Flat()).standing(World(A1, Flat()).model, np.zeros((4, 3)))
+    data.qpos[:3] += (*place, 0.0375)  # the mean of heights between 2.5 and 5 cm
+    data.ctrl[:] = A1.mid.ravel()
+    height = data.qpos[2]
+    mujoco.mj_step(model, data, nstep=500)
+    assert data.qpos[2] == pytest.approx(height, abs=0.02)  # it gives way a little
+    assert {contact.friction[0] for contact in data.contact} == {0.6}
+    data.qpos[2] -= 0.25
+    mujoco.mj_forward(model, data)
+    assert data.sensor("trunk_touch").data[0] > 0
+
+
 def test_a_robot_slides_down_a_slope_exactly_when_its_friction_is_too_small():
     # on a plane inclined by 20 degrees a body at rest slides if friction < tan(20 deg) = 0.364. With 0.25 it
     # accelerates by 9.81 (sin 20 - 0.25 cos 20) = 1.05 m/s^2 and covers 0.39 m in the second half of a second; with
