@@ -41,7 +41,7 @@ def test_beyond_the_bumps_the_ground_is_level(contact, place):
     mujoco.mj_step(model, data, nstep=500)
     assert data.qpos[2] == pytest.approx(height, abs=0.02)  # it gives way a little
     assert {contact.friction[0] for contact in data.contact} == {0.6}
-    data.qpos[2] -= 0.25
+    data.qpos[2] = 0.08  # the trunk reaches 5.7 cm below its middle
     mujoco.mj_forward(model, data)
     assert data.sensor("trunk_touch").data[0] > 0
 
