@@ -4,25 +4,19 @@ Conditions are data. Every (condition, seed) is a folder with its progress, so a
 it stopped. `python -m ncap.experiments.evolution FOLDER` prints the table and draws the figure of docs/evolution.md.
 """
 
-import csv
-import io
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import cmaes
 import numpy as np
 
-from ncap import seeding
 from ncap.analysis import plots
 from ncap.errors import UserError
 from ncap.experiments.library import MARK
 from ncap.learn.executors import LocalExecutor
 from ncap.learn.start import go_on, read_training
-from ncap.learn.train import TEST_SEEDS, Training
-from ncap.policies.storage import write_whole
-from ncap.rollout import rollout
+from ncap.learn.train import Training
 from ncap.runs import Run, read_progress
 
 TASK: Final = "flat-walk"
@@ -31,12 +25,9 @@ ROLLOUTS: Final = 256
 SEEDS: Final = range(5)
 
 
-FULL_CMA: Final[dict[str, Any]] = {"population": 16, "sigma": 0.14}
-"""CMA-ES with a full covariance matrix, by the cmaes library; a weight beyond its sign is played as 0."""
 CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "CMA-ES, diagonal, 3 × 5 s": {"preset": "default", "episodes": 3, "training_seconds": 5.0},
     "CMA-ES, diagonal, 1 × 15 s": {"preset": "default", "episodes": 1, "training_seconds": 15.0},
-    "CMA-ES, full, 1 × 15 s": FULL_CMA,
     "ARS, 8 pairs, σ 0.14": {"preset": "ars"},
     "ARS as released": {"preset": "released"},
 }
@@ -57,12 +48,8 @@ class Curve:
 
 def play(folder: Path, name: str, seed: int, threads: int) -> Curve:
     """Do a run, or what is left of it."""
-    settings = CONDITIONS[name]
     place = folder / f"{name.replace(' ', '-').replace(',', '')}-{seed}"
-    if settings is not FULL_CMA:
-        _run(place, settings, seed, threads)
-    elif not (place / "progress.csv").exists():
-        _full_cma_run(place, seed, threads)
+    _run(place, CONDITIONS[name], seed, threads)
     rows = read_progress(place)
     return Curve(rollouts=[row["rollouts"] for row in rows], returns=[row["test_return"] for row in rows])
 
@@ -78,28 +65,6 @@ def _run(place: Path, settings: dict[str, Any], seed: int, threads: int) -> None
         saved, _ = run.latest()
         if saved is None or saved.epoch < training.epochs:
             go_on(training, run, saved, LocalExecutor(threads), threads, lambda _: None)
-
-
-def _full_cma_run(place: Path, seed: int, threads: int) -> None:
-    training = Training(task=TASK, seed=seed)
-    policy = training.initial_policy()
-    population = FULL_CMA["population"]
-    optimiser = cmaes.CMA(
-        mean=policy.space.initial.copy(), sigma=FULL_CMA["sigma"], population_size=population, seed=seed
-    )
-    table = csv.DictWriter(text := io.StringIO(), ("rollouts", "test_return"))
-    table.writeheader()
-    for epoch in range(ROLLOUTS // population + 1):
-        mean = np.tile(policy.space.constrain(optimiser.mean), (len(TEST_SEEDS), 1))
-        tested = rollout(training.world, policy.bind(mean), TEST_SEEDS, threads=threads).returns
-        table.writerow({"rollouts": epoch * population, "test_return": float(tested.mean())})
-        asked = [optimiser.ask() for _ in range(population)]
-        episode = int(seeding.generator(seed, "training episode", epoch).integers(2**31, 2**32))
-        theta = policy.space.constrain(np.array(asked))
-        returns = rollout(training.world, policy.bind(theta), [episode] * len(asked), threads=threads).returns
-        optimiser.tell([(one, -float(value)) for one, value in zip(asked, returns, strict=True)])
-    place.mkdir(parents=True, exist_ok=True)
-    write_whole(place / "progress.csv", text.getvalue().encode())
 
 
 @plots.styled
