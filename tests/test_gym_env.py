@@ -97,4 +97,5 @@ def test_rendering_gives_a_picture():
         pytest.skip(f"no rendering back end here: {error}")
     assert picture.shape == (480, 640, 3)
     assert picture.std() > 10
+    assert (picture[180:320, 220:420].min(axis=-1) < 60).mean() > 0.05  # the robot's dark parts, in the middle
     env.close()

@@ -71,7 +71,7 @@ def find_task(name: str) -> Task:
     return TASKS[name]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def build(task: Task) -> World:
     """The task's world, compiled once."""
     return World(task.robot, task.terrain, contact=task.contact, physics_dt=task.physics_dt)

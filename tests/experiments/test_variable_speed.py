@@ -1,5 +1,7 @@
 """Variable speed: the map from speed to command, and the brainstem that uses it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,15 @@ def test_commands_between_beyond_and_below_the_measured_speeds():
 def test_the_circuit_comes_and_goes_within_some_steps():
     moving = np.array([[False] * 3 + [True] * 5 + [False] * 5])
     assert fades(moving, 4)[0] == pytest.approx([0, 0, 0, 0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25, 0, 0])
+
+
+def test_the_rhythm_starts_at_the_first_command():
+    policy = NCAPPolicy(command=0.9)
+    brainstem = Brainstem(policy.bind(policy.space.initial[None]), MAP, np.full((1, 5), 0.4), 0.03)
+    expected = replace(policy, command=0.4).bind(policy.space.initial[None]).reset([3])
+    step, state = brainstem.reset([3])
+    assert step == 0
+    assert np.array_equal(state.adaptation, expected.adaptation)
 
 
 def test_the_robot_stands_until_it_is_asked_to_walk():

@@ -32,7 +32,7 @@ def deploy(
         arm: Send commands: the robot will move.
         rearm: Take back the fault that ended the last flight, after you have looked at the robot.
         seconds: How long the policy drives.
-        seed: Seed of the rhythm's first phase.
+        seed: Which of the rhythm's starts is taken.
         out: Folder of the flight's log and recording; by default flights/DATE-TIME.
 
     """

@@ -58,7 +58,7 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     body = [
         f"<h1>{html.escape(training.policy)} on {html.escape(training.task)}</h1>",
         f"<p><span class=big>{trained.return_mean:.3f}</span> mean return of {trained.episodes} held-out episodes "
-        f"after {int(progress[-1]['rollouts'])} rollouts, with {policy.space.size} weights.</p>",
+        f"after {progress[-1]['rollouts']:.0f} rollouts, with {policy.space.size} weights.</p>",
         _table(rows),
         "<h2>Learning</h2>",
         svg_of(_learning_figure(progress)),

@@ -81,7 +81,7 @@ def fades(moving: NDArray[np.bool_], steps: int) -> Array:
 
 
 class Brainstem:
-    """A controller that sets the circuit's command from a target speed at every step. Its state includes the time."""
+    """A controller that sets the circuit's command and amplitude from a target speed. Its state includes the time."""
 
     def __init__(self, controller: NCAPController, speed_map: SpeedMap, targets: Array, control_dt: float) -> None:
         """targets: (P, T) m/s."""
@@ -91,6 +91,7 @@ class Brainstem:
 
     def reset(self, seeds: Sequence[int]) -> tuple[int, Any]:
         """At the beginning of the schedule."""
+        self.controller.command = self.commands[:, 0]
         return 0, self.controller.reset(seeds)
 
     def act(self, state: tuple[int, Any], observation: Array) -> tuple[tuple[int, Any], Array]:

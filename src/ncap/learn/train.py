@@ -70,8 +70,8 @@ class Training:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         if self.episodes is not None and self.episodes < 1:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
-        if self.training_seconds is not None and not self.training_seconds > 0:
-            raise UserError(f"training episodes need a length above 0 s, not {self.training_seconds:g}")
+        if self.training_seconds is not None and not self.training_seconds >= self.world.control_dt:
+            raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
         object.__setattr__(self, "speeds", tuple(self.speeds))
         if self.speeds and (len(self.speeds) < 2 or self.speeds[0] <= 0 or (np.diff(self.speeds) <= 0).any()):
             raise UserError(f"speeds are two or more rising ones above 0, not {' '.join(map(str, self.speeds))}")
@@ -114,7 +114,10 @@ class Training:
     def initial_policy(self) -> Policy:
         """The policy before training."""
         policy = policy_of(self.policy, self.task, self.command, (256, 256))
-        return replace(policy, copies=self.evolution.copies) if isinstance(policy, NCAPPolicy) else policy
+        if not isinstance(policy, NCAPPolicy):
+            return policy
+        amplitude = float(recruited(np.array(policy.command))) if self.speeds else 1.0
+        return replace(policy, copies=self.evolution.copies, amplitude=amplitude)
 
     def courses(self, policy: Policy) -> list[tuple[Task, Policy]]:
         """What is trained at once: at every speed the task and the policy with the speed's command."""
@@ -155,7 +158,7 @@ def policy_of(words: str, task: str, command: float | None, hidden: tuple[int, .
 
 
 def default_command(task: str) -> float:
-    """The brainstem command for a task (docs/results.md says how it was chosen)."""
+    """The brainstem command for a task (see docs/results.md)."""
     return COMMANDS[task.split("-")[-1]]
 
 

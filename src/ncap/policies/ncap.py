@@ -136,7 +136,10 @@ class NCAPController:
         self._half_centres = [self.circuit.columns(name) for name in HALF_CENTRES]
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
-        """The rhythm in its gait while all legs stand; the seed of an episode says which leg is the first to swing."""
+        """One of the rhythm's standing starts for each individual, picked by its episode's seed.
+
+        They are the intact rhythm generator's, also when the circuit has been cut since.
+        """
         starts = []
         for seed, command in zip(seeds, np.broadcast_to(self.command, len(seeds)).tolist(), strict=True):
             pick = seeding.generator(seed, "rhythm start").integers(STARTS)

@@ -10,6 +10,8 @@ from ncap.errors import UserError
 
 Array = NDArray[np.float64]
 COLLISION_GROUP = 3
+SEEN = (0.02, 100.0)
+"""m from the camera, from where to where."""
 
 
 class Camera:
@@ -20,6 +22,7 @@ class Camera:
     ) -> None:
         self.model, self.trunk_id = model, trunk_id
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+        model.vis.map.znear, model.vis.map.zfar = (metres / model.stat.extent for metres in SEEN)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # GLFW warns of what the error below says better

@@ -44,6 +44,11 @@ class Bumpy:
         return round(across / self.cell) + 1, round(along / self.cell) + 1
 
     @property
+    def level(self) -> float:
+        """Mean height, m: that of the ground around the bumps."""
+        return self.height * (1.0 - self.bumpiness / 2)
+
+    @property
     def cell(self) -> float:
         """M between two points of the height field."""
         return self.spacing / CELLS_PER_BUMP

@@ -75,7 +75,7 @@ class World:
         self.trunk_id = self.model.body(robot.trunk).id
         self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
         names = (GROUND, *BANKS) if isinstance(terrain, Bumpy) else (GROUND,)
-        self.ground_geoms: Indices = np.array([self.model.geom(name).id for name in names])
+        self.ground_ids: Indices = np.array([self.model.geom(name).id for name in names])
         self.total_mass = float(self.model.body_mass.sum())
 
     def mass(self, variation: Variation) -> float:
@@ -86,7 +86,7 @@ class World:
     def variant(self, variation: Variation) -> mujoco.MjModel:
         """A model that differs as asked. The foot's and the ground's friction are both set, so the larger one is it."""
         model = copy.copy(self.model)
-        model.geom_friction[[*self.ground_geoms, *self.foot_geoms], 0] = variation.friction
+        model.geom_friction[[*self.ground_ids, *self.foot_geoms], 0] = variation.friction
         kp = self.robot.kp if variation.kp is None else variation.kp
         kd = self.robot.kd if variation.kd is None else variation.kd
         model.actuator_gainprm[:, 0] = kp
@@ -193,13 +193,13 @@ def _add_ground(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     spec.worldbody.add_geom(
         name=GROUND, type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname=GROUND, pos=[middle, 0, 0], **look
     )
-    level = terrain.height * (1 - terrain.bumpiness / 2) - BANK_DEPTH
-    half = BANK / 2
+    half, thick = BANK / 2, BANK_DEPTH / 2
+    level = terrain.level - thick
     banks = (
-        ([middle, aside + half, level], [along, half, BANK_DEPTH]),
-        ([middle, -aside - half, level], [along, half, BANK_DEPTH]),
-        ([terrain.ahead + half, 0, level], [half, aside + BANK, BANK_DEPTH]),
-        ([-terrain.behind - half, 0, level], [half, aside + BANK, BANK_DEPTH]),
+        ([middle, aside + half, level], [along, half, thick]),
+        ([middle, -aside - half, level], [along, half, thick]),
+        ([terrain.ahead + half, 0, level], [half, aside + BANK, thick]),
+        ([-terrain.behind - half, 0, level], [half, aside + BANK, thick]),
     )
     for name, (place, size) in zip(BANKS, banks, strict=True):
         spec.worldbody.add_geom(name=name, type=mujoco.mjtGeom.mjGEOM_BOX, pos=place, size=size, **look)

@@ -60,9 +60,10 @@ def ground_meshes(
     if isinstance(terrain, Bumpy):
         rows, columns = terrain.grid
         field = model.hfield_data.reshape(rows, columns) * terrain.height
-        row = np.clip(np.round((grid_y + terrain.aside) / terrain.cell).astype(int), 0, rows - 1)
-        column = np.clip(np.round((grid_x + terrain.behind) / terrain.cell).astype(int), 0, columns - 1)
-        height = field[row, column]
+        row = np.round((grid_y + terrain.aside) / terrain.cell).astype(int)
+        column = np.round((grid_x + terrain.behind) / terrain.cell).astype(int)
+        there = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+        height = np.where(there, field[row % rows, column % columns], terrain.level)
     vertices = np.stack((grid_x, grid_y, height), axis=-1).reshape(-1, 3)
     corner = (np.arange(len(ys) - 1)[:, None] * len(xs) + np.arange(len(xs) - 1)).ravel()
     quads = np.stack((corner, corner + 1, corner + len(xs) + 1, corner + len(xs)), axis=1)
