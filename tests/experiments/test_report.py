@@ -1,5 +1,5 @@
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import matplotlib.pyplot as plt
 import pytest
@@ -7,6 +7,7 @@ import pytest
 from ncap import cli
 from ncap.errors import UserError
 from ncap.experiments.report import _learning_figure, write_report
+from ncap.learn.train import Training
 from ncap.runs import Run
 from ncap.tasks import TASKS
 
@@ -27,7 +28,7 @@ def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monke
 
 
 def test_a_run_without_progress_is_refused_with_what_to_do(tmp_path):
-    Run.create(tmp_path / "run", {"task": "flat-walk"}).close()
+    Run.create(tmp_path / "run", asdict(Training(task="flat-walk"))).close()
     with pytest.raises(UserError, match="has not finished an epoch yet: train it first"):
         write_report(tmp_path / "run", tmp_path / "page.html", 1)
 
