@@ -29,7 +29,7 @@ EXTENSOR_STANCE: Final = 0.2
 STARTS: Final = 64
 """Different starts of an episode at a command."""
 SETTLING: Final = 5.0
-"""s after which the rhythm has found its gait."""
+"""s given to a random initial state to find its gait."""
 WAITING: Final = 2.0
 """s in which a moment without a swinging leg is looked for."""
 
@@ -232,10 +232,8 @@ def standing_starts(preset: str, command: float) -> CircuitState:
     They come from random initial states. A rhythm that always swings some leg is taken as it is in the end.
     """
     circuit = Circuit(rhythm_spec(preset), dt=rhythm_dt(preset))
-    state, inputs = (
-        circuit.reset(seeding.generator(0, "standing starts"), STARTS),
-        rhythm_inputs(np.full(STARTS, command)),
-    )
+    state = circuit.reset(seeding.generator(0, "standing starts"), STARTS)
+    inputs = rhythm_inputs(np.full(STARTS, command))
     for _ in range(round(SETTLING / circuit.dt)):
         state = circuit.step(state, inputs)
     for _ in range(round(WAITING / circuit.dt)):

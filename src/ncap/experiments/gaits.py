@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.analysis import plots
 from ncap.analysis.gaits import Gait, circular_mean, measure_gait
-from ncap.circuits.rhythm import EXTENSOR_STANCE, check_command, extensor_activity, random_adaptation
+from ncap.circuits.rhythm import EXTENSOR_STANCE, SETTLING, check_command, extensor_activity, random_adaptation
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
 
 Array = NDArray[np.float64]
 
-SETTLING: Final = 5.0
-"""Seconds given to a random initial state before its gait counts."""
 RAMP_NOISE: Final = 0.02
 """Amplitude of the afferents' noise during a ramp."""
 LASTING: Final = 4

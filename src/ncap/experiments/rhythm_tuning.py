@@ -23,13 +23,13 @@ from ncap.circuits.rhythm import (
     CIRCUIT_DT,
     EXTENSOR_STANCE,
     KNOCKOUTS,
+    SETTLING,
     extensor_activity,
     random_adaptation,
     respecified,
 )
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
-from ncap.experiments.gaits import SETTLING
 
 Array = NDArray[np.float64]
 Numbers = dict[str, dict[str, float]]

@@ -18,8 +18,8 @@ from ncap.analysis.gaits import measure_gait
 from ncap.experiments.evaluation import STANCE_FORCE, standing
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
-from ncap.learn.train import Training, recruited
-from ncap.policies.ncap import NCAPController, NCAPPolicy
+from ncap.learn.train import Training
+from ncap.policies.ncap import NCAPController, NCAPPolicy, recruited
 from ncap.policies.storage import load_policy
 from ncap.rollout import Episodes, rollout
 from ncap.tasks import Task

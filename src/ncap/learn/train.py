@@ -20,7 +20,7 @@ from ncap.learn.es import EPISODES, PRESETS
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played, joined
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
-from ncap.policies.ncap import COMMANDS, NCAPPolicy
+from ncap.policies.ncap import COMMANDS, NCAPPolicy, recruited
 from ncap.policies.storage import Policy, describe, save_policy
 from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
@@ -29,8 +29,6 @@ Array = NDArray[np.float64]
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
-LEAST_AMPLITUDE: Final = 0.3
-"""Of the actions at the command 0, when a circuit is trained for several speeds."""
 _MEMORY: Final = "search."
 
 
@@ -70,7 +68,7 @@ class Training:
             raise UserError(f"at least one epoch is needed, not {self.epochs}")
         if self.episodes is not None and self.episodes < 1:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
-        if self.training_seconds is not None and not self.training_seconds >= self.world.control_dt:
+        if self.training_seconds is not None and not self.world.control_dt <= self.training_seconds < np.inf:
             raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
         object.__setattr__(self, "speeds", tuple(self.speeds))
         if self.speeds and (len(self.speeds) < 2 or self.speeds[0] <= 0 or (np.diff(self.speeds) <= 0).any()):
@@ -131,11 +129,6 @@ class Training:
                 self.speeds, commands.tolist(), recruited(commands).tolist(), strict=True
             )
         ]
-
-
-def recruited(command: Array) -> Array:
-    """The amplitude at which a command is trained and used at variable speed: more drive, larger steps."""
-    return LEAST_AMPLITUDE + (1 - LEAST_AMPLITUDE) * command
 
 
 def world_of(task: str, contact: str, episode_seconds: float | None) -> Task:

@@ -34,6 +34,8 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
+LEAST_AMPLITUDE: Final = 0.3
+"""Of the actions at the command 0, when speed varies."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -56,6 +58,11 @@ PATTERN: Final = {
     ("thigh", "extensor"): 0.3,
     ("calf", "extensor"): 0.8,
 }
+
+
+def recruited(command: Array) -> Array:
+    """The amplitude that goes with a command when speed varies: more drive, larger steps."""
+    return LEAST_AMPLITUDE + (1 - LEAST_AMPLITUDE) * command
 
 
 @dataclass(frozen=True, kw_only=True)
