@@ -5,6 +5,7 @@ provenance.json    versions, commit, machine
 progress.csv       one row per epoch
 events.*           the same for TensorBoard
 checkpoints/       the last two states, each complete or not there
+finalists/         the policies among which the best is chosen in the end
 best.safetensors   last.safetensors   policies
 """
 

@@ -81,6 +81,8 @@ def training_report(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
                 f"return {row['test_return']:.3f}  best {row['best_return']:.3f}"
                 f"  {row['rollouts']:.0f} rollouts  {rate:,.0f} steps/s"
             )
+            if row["epoch"] + 1 == epochs:
+                text += "  choosing the best policy"
             if console.is_terminal:
                 bar.update(line, completed=row["epoch"] + 1, description=text)
             else:

@@ -8,7 +8,7 @@ import pytest
 from ncap.experiments import evolution
 from ncap.experiments.evaluation import find_controller
 from ncap.experiments.evolution import Curve, play
-from ncap.learn.train import TEST_SEEDS
+from ncap.learn.best import TEST_SEEDS
 from ncap.rollout import rollout
 from ncap.tasks import TASKS
 

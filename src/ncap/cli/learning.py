@@ -64,6 +64,7 @@ def train(
     from ncap.learn.reinforcement import Reinforcement
     from ncap.learn.start import AnyTraining, go_on, read_training, run_name
     from ncap.learn.train import Training
+    from ncap.policies.storage import load_policy
     from ncap.runs import Run
 
     training: AnyTraining
@@ -127,6 +128,7 @@ def train(
         except KeyboardInterrupt:
             print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {run.folder}", file=sys.stderr)
             raise SystemExit(130) from None
+    best = load_policy(run.folder / "best.safetensors")[2]
     if json:
         print_json(
             {
@@ -134,12 +136,13 @@ def train(
                 "epochs": final.epoch,
                 "rollouts": round(final.rollouts),
                 "steps": final.steps,
-                "best_return": final.best_return,
+                "best_return": best["final_return"],
+                "best_epoch": best["epoch"],
                 "parameters": training.initial_policy().space.size,
             }
         )
     else:
-        print(f"best test return {final.best_return:.3f} after {final.rollouts:.0f} rollouts")
+        print(f"best policy: after {best['epoch']} of {final.epoch} epochs, return {best['final_return']:.3f}")
         print(f"run: {run.folder}   (next: ncap evaluate {run.folder} --task {training.task})")
 
 

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
-from ncap.learn.executors import Chunk, Played, play
+from ncap.learn.best import TEST_SEEDS, Candidate, choose, keep
+from ncap.learn.executors import Chunk, LocalExecutor, Played, play
 from ncap.learn.search import Search
-from ncap.learn.train import TEST_SEEDS, policy_of, world_of
+from ncap.learn.train import policy_of, world_of
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
-from ncap.policies.storage import Policy, describe, save_policy
+from ncap.policies.storage import Policy, describe
 from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
 
@@ -168,7 +169,8 @@ def train(
     run.rewind_progress(state.epoch)
     while state.epoch < training.epochs:
         started, spent = time.perf_counter(), time.process_time()
-        tested = _test(training, run, learner, state, threads)
+        candidate, tested = _tested(training, learner, state, threads)
+        state.best_return = keep(run, candidate)
         learner.practise(state.epoch)
         learner.save_memory(memory, state.epoch)
         practice = env.practice()
@@ -195,25 +197,18 @@ def train(
         }
         run.append_progress(row)
         report(row)
-    tested = _test(training, run, learner, state, threads)
-    policy, theta = learner.exported()
-    save_policy(run.folder / "last.safetensors", policy, theta, _about(training, state, float(tested.returns.mean())))
+    last, _ = _tested(training, learner, state, threads)
+    state.best_return = keep(run, last)
+    choose(run, last, lambda policy: [(training.world, policy)], LocalExecutor(threads))
     shutil.rmtree(memory, ignore_errors=True)
     return state
 
 
-def _test(training: Reinforcement, run: Run, learner: Learner, state: State, threads: int) -> Played:
-    """Play the test episodes without exploration, and write the policy if it is the best so far."""
+def _tested(training: Reinforcement, learner: Learner, state: State, threads: int) -> tuple[Candidate, Played]:
+    """The policy as it is now, and its test episodes, played without exploration."""
     policy, theta = learner.exported()
     tested = play(
         Chunk(task=training.world, policy=describe(policy), search=Search(mean=theta), seeds=TEST_SEEDS), threads
     )
-    test_return = float(tested.returns.mean())
-    if test_return > state.best_return:
-        state.best_return = test_return
-        save_policy(run.folder / "best.safetensors", policy, theta, _about(training, state, test_return))
-    return tested
-
-
-def _about(training: Reinforcement, state: State, test_return: float) -> dict[str, Any]:
-    return {"training": asdict(training), "epoch": state.epoch, "test_return": test_return}
+    about = {"training": asdict(training), "epoch": state.epoch, "test_return": float(tested.returns.mean())}
+    return (policy, theta, about), tested

@@ -15,20 +15,19 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.learn.ars import ARS
+from ncap.learn.best import TEST_SEEDS, Candidate, choose, keep
 from ncap.learn.cma import CMA
 from ncap.learn.es import EPISODES, PRESETS
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played, joined
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
 from ncap.policies.ncap import COMMANDS, NCAPPolicy, recruited
-from ncap.policies.storage import Policy, describe, save_policy
+from ncap.policies.storage import Policy, describe
 from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
 
 Array = NDArray[np.float64]
 
-TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
-"""Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
 _MEMORY: Final = "search."
 
 
@@ -161,7 +160,6 @@ class State:
 
     epoch: int
     search: Search
-    best_theta: Array
     best_return: float
     moments: Array
     """(3, 40): count, sum and sum of squares of the observations so far (MLP only)."""
@@ -176,7 +174,7 @@ class State:
 
     def to_checkpoint(self) -> Checkpoint:
         """For the disk."""
-        tensors = {"theta": self.theta, "best_theta": self.best_theta, "moments": self.moments}
+        tensors = {"theta": self.theta, "moments": self.moments}
         return Checkpoint(
             epoch=self.epoch,
             tensors=tensors | {_MEMORY + name: values for name, values in self.search.memory.items()},
@@ -191,7 +189,6 @@ class State:
         return cls(
             epoch=saved.epoch,
             search=Search(mean=tensors["theta"], memory=memory),
-            best_theta=tensors["best_theta"],
             best_return=facts["best_return"],
             moments=tensors["moments"],
             rollouts=facts["rollouts"],
@@ -206,7 +203,7 @@ def train(
     policy = training.initial_policy()
     if state is None:
         initial = policy.space.initial
-        state = State(0, training.evolution.start(initial), initial, -np.inf, np.zeros((3, INPUTS)))
+        state = State(0, training.evolution.start(initial), -np.inf, np.zeros((3, INPUTS)))
     elif set(state.search.memory) != set(training.evolution.start(state.theta).memory):
         raise UserError(f"the checkpoint in {run.folder} was made by another method of evolution")
     run.rewind_progress(state.epoch)
@@ -216,26 +213,18 @@ def train(
         chunks, tests = epoch_chunks(training, current, state)
         played = executor.play([*chunks, *tests])
         candidates, tested = played[: len(chunks)], joined(played[len(chunks) :])
-        _keep_best(training, run, current, state, tested)
+        state.best_return = keep(run, _candidate(training, current, state, tested))
         row = _advance(training, policy, state, candidates, tested)
         run.save(state.to_checkpoint())
         row |= {"best_return": state.best_return, "seconds": round(time.perf_counter() - started, 3)}
         run.append_progress(row)
         report(row)
-    last = normalised(policy, state.moments)
-    tested = joined(executor.play(epoch_chunks(training, last, state)[1]))
-    _keep_best(training, run, last, state, tested)
-    about = _about(training, state, float(tested.returns.mean()))
-    save_policy(run.folder / "last.safetensors", last, state.theta, about)
+    current = normalised(policy, state.moments)
+    tested = joined(executor.play(epoch_chunks(training, current, state)[1]))
+    last = _candidate(training, current, state, tested)
+    state.best_return = keep(run, last)
+    choose(run, last, training.courses, executor)
     return state
-
-
-def _keep_best(training: Training, run: Run, policy: Policy, state: State, tested: Played) -> None:
-    """Write the policy if its test return is the best so far."""
-    test_return = float(tested.returns.mean())
-    if test_return > state.best_return:
-        state.best_return, state.best_theta = test_return, state.theta
-        save_policy(run.folder / "best.safetensors", policy, state.theta, _about(training, state, test_return))
 
 
 def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list[Chunk], list[Chunk]]:
@@ -304,5 +293,6 @@ def normalised(policy: Policy, moments: Array) -> Policy:
     return replace(policy, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
 
 
-def _about(training: Training, state: State, test_return: float) -> dict[str, Any]:
-    return {"training": asdict(training), "epoch": state.epoch, "test_return": test_return}
+def _candidate(training: Training, policy: Policy, state: State, tested: Played) -> Candidate:
+    about = {"training": asdict(training), "epoch": state.epoch, "test_return": float(tested.returns.mean())}
+    return policy, state.theta, about
