@@ -25,7 +25,8 @@ CONDITIONS: Final = {
     "PPO, MLP": {"algorithm": "ppo", "policy": "mlp"},
     "D4PG, MLP": {"algorithm": "d4pg", "policy": "mlp"},
 }
-COLOURS: Final = dict(zip(CONDITIONS, ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"), strict=True))
+COLOURS: Final = dict(zip(CONDITIONS, ("#D55E00", "#0072B2", "#E69F00", "#56B4E9", "#009E73"), strict=True))
+"""Circuits in red and yellow, MLPs in blue and green."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
 th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
 td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} svg {{ max-width: 100%; height: auto; }}
-.big {{ font-size: 2.4rem; font-weight: 600; }} .note {{ color: #666; }}
+.big {{ font-size: 2.4rem; font-weight: 600; }}
 </style></head><body>
 {body}
 </body></html>

@@ -71,9 +71,6 @@ def write_report(run: Path, out: Path, threads: int) -> None:
             svg_of(_neuron_figure(policy, walks["trained"])),
         ]
         body += ["<h2>Weights before and after</h2>", svg_of(circuit_weights(policy, theta))]
-        body += [
-            "<p class=note>Red is excitatory, blue inhibitory; the area of a circle is the size of the weight.</p>"
-        ]
     title = f"ncap: {training.policy} on {training.task}"
     write_page(out, title, body)
 

@@ -36,10 +36,13 @@ def circuit_weights(policy: NCAPPolicy, theta: Array) -> Figure:
     """Every block of the circuit's weights by name, untrained above trained."""
     before, after = policy.space.unpack(policy.space.initial), policy.space.unpack(theta)
     blocks = [block for block in policy.space.blocks if block.initial.ndim == 2]
-    fig, axes = plots.figure([block.name for block in blocks], size=(9, 7.5), heights=(2, 2, 1.6, 1.6))
+    rows = ["AF.fore AF.fore", "AF.hind AF.hind", "PF.fore PF.hind"]
+    fig, axes = plots.figure(rows, size=(9, 6), heights=(2, 2, 1.6))
     for block in blocks:
         plots.named_weights(axes[block.name], block.labels, before[block.name], after[block.name])
         axes[block.name].set_title(block.name)
+    axes["AF.fore"].set_xticklabels([])  # as below
+    fig.suptitle("Red: excitatory, blue: inhibitory; area: size of the weight", x=0.99, ha="right", fontsize=9)
     return fig
 
 
