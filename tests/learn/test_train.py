@@ -273,7 +273,7 @@ def test_several_speeds_are_trained_at_once_each_with_its_command(tmp_path):
     for part in (chunks, tests):
         assert [chunk.task.target_speed for chunk in part] == [0.2, 0.7, 1.2]
         assert [chunk.policy["command"] for chunk in part] == [0.0, pytest.approx(0.5), 1.0]
-        assert [chunk.policy["amplitude"] for chunk in part] == [0.3, pytest.approx(0.65), 1.0]
+        assert all(chunk.policy["recruits"] for chunk in part)
     with Run.create(tmp_path / "run", asdict(training)) as run:
         state = train(training, run, LocalExecutor(1), None, quiet)
     returns = np.mean([play(chunk).returns for chunk in chunks], axis=0)

@@ -138,11 +138,22 @@ def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
     assert (together == expected).all(axis=1).mean() > 0.95
 
 
-def test_amplitude_scales_the_actions():
+def test_recruitment_is_a_gain_before_the_saturation_that_rises_with_the_command():
     policy = NCAPPolicy(command=0.4)
     theta, observations = perturbed(policy, 2), random_observations(6, 20, 2)
-    half = act(replace(policy, amplitude=0.5).bind(theta), observations, [1, 2])
-    assert np.array_equal(half, 0.5 * act(policy.bind(theta), observations, [1, 2]))
+    for command, gain in ((0.0, 0.5), (0.4, 1.5), (1.0, 3.0)):
+        drive = np.arctanh(act(replace(policy, command=command).bind(theta), observations, [1, 2]))
+        action = act(replace(policy, command=command, recruits=True).bind(theta), observations, [1, 2])
+        assert np.abs(action - np.tanh(gain * drive)).max() < 1e-12
+
+
+def test_without_its_share_the_circuit_leaves_the_robot_standing():
+    policy = NCAPPolicy(command=0.4)
+    controller = policy.bind(perturbed(policy, 2))
+    controller.share = np.array([1.0, 0.0])
+    actions = act(controller, random_observations(6, 20, 2), [1, 2])
+    assert np.abs(actions[:, 0]).max() > 0.1
+    assert not actions[:, 1].any()
 
 
 def test_every_individual_starts_at_its_own_command():
@@ -178,8 +189,6 @@ def test_an_individual_acts_the_same_alone_and_in_a_crowd_to_the_bit(policy):
 def test_impossible_policies_are_refused():
     with pytest.raises(UserError, match=r"command 1.5 is outside \[0, 1\]"):
         NCAPPolicy(command=1.5)
-    with pytest.raises(UserError, match=r"amplitude -0.1 is outside \[0, 1\]"):
-        NCAPPolicy(command=0.5, amplitude=-0.1)
     with pytest.raises(UserError, match="at least one unit"):
         MLPPolicy(hidden=(0,))
     with pytest.raises(UserError, match="unknown activation 'step'; valid: relu, tanh"):

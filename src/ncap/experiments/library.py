@@ -79,7 +79,7 @@ SCALES: Final = {
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
-        speeds={"epochs": 100},
+        speeds={"epochs": 60, "episodes": 2},
         mlp={"epochs": 40},
         rl={"ppo": {"epochs": 60}, "d4pg": {"epochs": 20}},
         episodes=10,

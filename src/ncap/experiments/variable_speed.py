@@ -19,7 +19,7 @@ from ncap.experiments.evaluation import STANCE_FORCE, standing
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
 from ncap.learn.train import Training
-from ncap.policies.ncap import NCAPController, NCAPPolicy, recruited
+from ncap.policies.ncap import NCAPController, NCAPPolicy
 from ncap.policies.storage import load_policy
 from ncap.rollout import Episodes, rollout
 from ncap.tasks import Task
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 TASK: Final = "flat-run"
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
-TRAINED: Final = (0.15, 0.4, 0.65, 0.9, 1.2)
+TRAINED: Final = (0.15, 0.4, 0.7, 1.0, 1.3)
 """Target speeds of the training, m/s."""
 COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 11).round(2).tolist())
 """At which the map is measured."""
@@ -81,13 +81,13 @@ def fades(moving: NDArray[np.bool_], steps: int) -> Array:
 
 
 class Brainstem:
-    """A controller that sets the circuit's command and amplitude from a target speed. Its state includes the time."""
+    """A controller that sets the circuit's command from a target speed. Its state includes the time."""
 
     def __init__(self, controller: NCAPController, speed_map: SpeedMap, targets: Array, control_dt: float) -> None:
         """targets: (P, T) m/s."""
         self.controller = controller
         self.commands = speed_map.command(targets)
-        self.amplitudes = recruited(self.commands) * fades(speed_map.moves(targets), round(FADING / control_dt))
+        self.shares = fades(speed_map.moves(targets), round(FADING / control_dt))
 
     def reset(self, seeds: Sequence[int]) -> tuple[int, Any]:
         """At the beginning of the schedule."""
@@ -97,7 +97,7 @@ class Brainstem:
     def act(self, state: tuple[int, Any], observation: Array) -> tuple[tuple[int, Any], Array]:
         """((time, next state), action)."""
         step, inner = state
-        self.controller.command, self.controller.amplitude = self.commands[:, step], self.amplitudes[:, step]
+        self.controller.command, self.controller.share = self.commands[:, step], self.shares[:, step]
         inner, action = self.controller.act(inner, observation)
         return (step + 1, inner), action
 
@@ -112,7 +112,6 @@ def measured_speeds(policy: NCAPPolicy, theta: Array, task: Task, commands: Arra
     """(C, seeds) mean forward speed at constant commands (C,), m/s, NaN after a fall."""
     controller = policy.bind(np.tile(theta, (len(commands) * len(seeds), 1)))
     controller.command = np.repeat(commands, len(seeds))
-    controller.amplitude = recruited(controller.command)
     episodes = rollout(task, controller, list(seeds) * len(commands), threads=threads, record=("velocity",))
     settled = episodes.signals["velocity"][:, round(SETTLING * task.steps) :, 0]
     speeds = np.where(episodes.fell, np.nan, np.nan_to_num(settled).mean(axis=1))

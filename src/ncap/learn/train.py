@@ -21,7 +21,7 @@ from ncap.learn.es import EPISODES, PRESETS
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played, joined
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
-from ncap.policies.ncap import COMMANDS, NCAPPolicy, recruited
+from ncap.policies.ncap import COMMANDS, NCAPPolicy
 from ncap.policies.storage import Policy, describe
 from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
@@ -57,7 +57,7 @@ class Training:
     """Length of a test episode; None: the task's."""
     speeds: tuple[float, ...] = ()
     """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0 with
-    small steps, the fastest at 1 with full ones. Empty: at the task's speed and the command."""
+    small steps, the fastest at 1 with large ones. Empty: at the task's speed and the command."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -113,8 +113,7 @@ class Training:
         policy = policy_of(self.policy, self.task, self.command, (256, 256))
         if not isinstance(policy, NCAPPolicy):
             return policy
-        amplitude = float(recruited(np.array(policy.command))) if self.speeds else 1.0
-        return replace(policy, copies=self.evolution.copies, amplitude=amplitude)
+        return replace(policy, copies=self.evolution.copies, recruits=bool(self.speeds))
 
     def courses(self, policy: Policy) -> list[tuple[Task, Policy]]:
         """What is trained at once: at every speed the task and the policy with the speed's command."""
@@ -123,10 +122,8 @@ class Training:
         assert isinstance(policy, NCAPPolicy)
         commands = (np.array(self.speeds) - self.speeds[0]) / (self.speeds[-1] - self.speeds[0])
         return [
-            (replace(self.world, target_speed=speed), replace(policy, command=command, amplitude=amplitude))
-            for speed, command, amplitude in zip(
-                self.speeds, commands.tolist(), recruited(commands).tolist(), strict=True
-            )
+            (replace(self.world, target_speed=speed), replace(policy, command=command))
+            for speed, command in zip(self.speeds, commands.tolist(), strict=True)
         ]
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.rhythm import STARTS, check_command, rhythm_dt, rhythm_inputs, rhythm_spec, standing_starts
-from ncap.errors import UserError
 from ncap.legs import LEGS
 from ncap.params import Block, ParamSpace
 
@@ -34,8 +33,8 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
-LEAST_AMPLITUDE: Final = 0.3
-"""Of the actions at the command 0, when speed varies."""
+AMPLITUDES: Final = (0.5, 3.0)
+"""Gain of the pattern formation at the commands 0 and 1 where the command recruits."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -60,11 +59,6 @@ PATTERN: Final = {
 }
 
 
-def recruited(command: Array) -> Array:
-    """The amplitude that goes with a command when speed varies: more drive, larger steps."""
-    return LEAST_AMPLITUDE + (1 - LEAST_AMPLITUDE) * command
-
-
 @dataclass(frozen=True, kw_only=True)
 class NCAPPolicy:
     """An immutable description; `bind` gives it weights."""
@@ -76,13 +70,11 @@ class NCAPPolicy:
     copies: int = 1
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
-    amplitude: float = 1.0
-    """Share of the pattern formation's action that reaches the joints, in [0, 1]."""
+    recruits: bool = False
+    """Whether the command sets the size of the steps too, and not the rhythm alone: so speed can vary."""
 
     def __post_init__(self) -> None:
         check_command(self.command)
-        if not 0.0 <= self.amplitude <= 1.0:
-            raise UserError(f"amplitude {self.amplitude:g} is outside [0, 1]")
 
     @cached_property
     def space(self) -> ParamSpace:
@@ -139,7 +131,9 @@ class NCAPController:
         self.pattern = per_leg("PF.{}")
         self.bias = per_leg("PF.{}.bias")
         self.command = np.full(len(theta), policy.command)
-        self.amplitude = np.full(len(theta), policy.amplitude)
+        self.share = np.ones(len(theta))
+        """(P,) in [0, 1]: how much of the pattern reaches the joints; with 0 the robot keeps its standing pose."""
+        self._amplitudes = AMPLITUDES if policy.recruits else (1.0, 1.0)
         self._half_centres = [self.circuit.columns(name) for name in HALF_CENTRES]
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
@@ -161,8 +155,9 @@ class NCAPController:
         outputs = self.circuit.outputs(state)
         rhythm = np.stack([outputs[:, columns] for columns in self._half_centres], axis=-1)
         action = np.zeros((len(observation), len(LEGS), 3))
-        pattern = np.tanh(np.matmul(self.pattern, rhythm[..., None])[..., 0] + self.bias)
-        action[..., 1:] = self.amplitude[:, None, None] * pattern
+        gain = self.share * np.interp(self.command, (0.0, 1.0), self._amplitudes)
+        pattern = np.matmul(self.pattern, rhythm[..., None])[..., 0] + self.bias
+        action[..., 1:] = np.tanh(gain[:, None, None] * pattern)
         return state, action
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
