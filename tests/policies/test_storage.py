@@ -86,6 +86,15 @@ def test_foreign_safetensors_wrong_shapes_and_nan_are_refused(tmp_path):
         load_policy(tmp_path / "nothing")
 
 
+def test_policies_of_another_version_are_refused_by_the_name_of_their_file(tmp_path):
+    wrongs = {"older": ({"kind": "ncap", "command": 0.2, "amplitude": 1.0}, "no setting amplitude"),
+              "newer": ({"kind": "lamprey"}, "unknown kind of policy 'lamprey'; valid: ncap, mlp")}  # fmt: skip
+    for name, (description, wrong) in wrongs.items():
+        write_tensors(tmp_path / name, {"theta": np.zeros(92)}, {"policy": description, "about": {}})
+        with pytest.raises(UserError, match=f"{name}: .*{wrong}"):
+            load_policy(tmp_path / name)
+
+
 def test_a_full_disk_leaves_the_old_file_and_no_litter(good, monkeypatch):
     before = good.read_bytes()
 

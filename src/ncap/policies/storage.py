@@ -100,7 +100,10 @@ def load_policy(path: Path) -> tuple[Policy, Array, dict[str, Any]]:
     tensors, description = read_tensors(path)
     if "policy" not in description or "theta" not in tensors:
         raise UserError(f"{path} holds no policy")
-    policy, theta = from_description(description["policy"]), tensors["theta"]
+    try:
+        policy, theta = from_description(description["policy"]), tensors["theta"]
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     if theta.shape != (policy.space.size,):
         raise UserError(f"{path}: {policy.space.size} weights are needed, but the file has shape {theta.shape}")
     if not np.isfinite(theta).all():
