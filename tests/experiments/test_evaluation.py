@@ -9,7 +9,7 @@ from ncap.errors import UserError
 from ncap.experiments.evaluation import cost_of_transport, find_controller, foot_gaits, summarise_gaits
 from ncap.learn.train import COMMANDS
 from ncap.policies.ncap import NCAPPolicy
-from ncap.policies.storage import save_policy
+from ncap.policies.storage import load_policy, save_policy, shipped_policies
 from ncap.rollout import Episodes, rollout
 from ncap.tasks import TASKS
 
@@ -71,6 +71,15 @@ def test_untrained_the_circuit_walks_at_least_as_well_as_the_authors(name, autho
     assert parameters == 92
     assert not played.fell.any()
     assert played.returns.mean() >= authors
+
+
+@pytest.mark.parametrize("name", shipped_policies())
+def test_what_is_shipped_does_what_it_was_trained_for(name):
+    _, _, about = load_policy(shipped_policies()[name])
+    task = TASKS[about["training"]["task"]]
+    played = rollout(task, find_controller(name, task.name, 2)[0], [0, 1], threads=2)
+    assert not played.fell.any()
+    assert played.returns.min() > 0.9
 
 
 def test_policies_are_found_by_name_run_or_file(tmp_path):
