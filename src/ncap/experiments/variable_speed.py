@@ -31,7 +31,7 @@ SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
 TRAINED: Final = (0.15, 0.4, 0.7, 1.0, 1.3)
 """Target speeds of the training, m/s."""
-COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 11).round(2).tolist())
+COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
 """At which the map is measured."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
 """At which it is tested, m/s."""
