@@ -39,8 +39,8 @@ def kept(run):
     return sorted(load_policy(path)[2]["epoch"] for path in (run.folder / "finalists").iterdir())
 
 
-def decide(run, last):
-    choose(run, last, lambda policy: [(WALK, policy)], LocalExecutor(1))
+def decide(run, last, epochs=60):
+    choose(run, last, lambda policy: [(WALK, policy)], epochs, LocalExecutor(1))
 
 
 def test_no_test_episode_and_no_held_out_one_is_a_final_one():
@@ -73,6 +73,12 @@ def test_the_final_episodes_decide_and_not_the_test(run):
     assert np.array_equal(theta, WALKS)
     assert (about["epoch"], about["final_return"]) == (1, played.mean())
     assert load_policy(run.folder / "last.safetensors")[2] == last[2]
+
+
+def test_a_short_run_plays_as_many_final_episodes_as_it_has_epochs(run):
+    decide(run, candidate(3, 0.5), epochs=3)
+    played = rollout(WALK, POLICY.bind(np.tile(WALKS, (3, 1))), FINAL_SEEDS[:3]).returns
+    assert best(run)[2]["final_return"] == played.mean()
 
 
 def test_the_last_policy_takes_part_whatever_its_test_said(run):

@@ -22,7 +22,7 @@ Candidate = tuple[Policy, NDArray[np.float64], dict[str, Any]]
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
 FINAL_SEEDS: Final = tuple(range(1_000_005, 1_000_035))
-"""Episodes of the final choice."""
+"""Episodes of the final choice: as many of them as the run has epochs, so that a short run ends soon."""
 KEPT: Final = 4
 """Policies that a run keeps for its final choice, beside the last."""
 
@@ -42,19 +42,24 @@ def keep(run: Run, candidate: Candidate) -> float:
 
 
 def choose(
-    run: Run, last: Candidate, courses: Callable[[Policy], Sequence[tuple[Task, Policy]]], executor: Executor
+    run: Run,
+    last: Candidate,
+    courses: Callable[[Policy], Sequence[tuple[Task, Policy]]],
+    epochs: int,
+    executor: Executor,
 ) -> None:
     """Write the run's best and its last policy: the best has the highest mean return in the final episodes.
 
-    courses: every task that a policy is trained on, and what the policy is there.
+    courses: every task that a policy is trained on, and what the policy is there. epochs: of the run.
     """
+    seeds = FINAL_SEEDS[:epochs]
     candidates = {candidate[2]["epoch"]: candidate for candidate in (*map(load_policy, _finalists(run)), last)}
     returns = {}
     for epoch, (policy, theta, _) in candidates.items():
         chunks = [
-            Chunk(task=task, policy=describe(brain), search=Search(mean=theta), seeds=FINAL_SEEDS[first:][:CHUNK])
+            Chunk(task=task, policy=describe(brain), search=Search(mean=theta), seeds=seeds[first:][:CHUNK])
             for task, brain in courses(policy)
-            for first in range(0, len(FINAL_SEEDS), CHUNK)
+            for first in range(0, len(seeds), CHUNK)
         ]
         returns[epoch] = float(joined(executor.play(chunks)).returns.mean())
     policy, theta, about = candidates[max(returns, key=lambda epoch: returns[epoch])]

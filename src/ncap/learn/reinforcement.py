@@ -199,7 +199,7 @@ def train(
         report(row)
     last, _ = _tested(training, learner, state, threads)
     state.best_return = keep(run, last)
-    choose(run, last, lambda policy: [(training.world, policy)], LocalExecutor(threads))
+    choose(run, last, lambda policy: [(training.world, policy)], training.epochs, LocalExecutor(threads))
     shutil.rmtree(memory, ignore_errors=True)
     return state
 

@@ -220,7 +220,7 @@ def train(
     tested = joined(executor.play(epoch_chunks(training, current, state)[1]))
     last = _candidate(training, current, state, tested)
     state.best_return = keep(run, last)
-    choose(run, last, training.courses, executor)
+    choose(run, last, training.courses, training.epochs, executor)
     return state
 
 
