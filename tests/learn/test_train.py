@@ -225,7 +225,7 @@ def test_a_record_says_what_was_left_to_defaults():
 def test_chunks_have_a_fixed_size():
     training = Training(task="flat-walk", preset="released")
     policy = training.initial_policy()
-    state = learning.State(3, Search(mean=policy.space.initial), 0.0, np.zeros((3, 40)))
+    state = learning.State(3, Search(mean=policy.space.initial), np.zeros((3, 40)))
     chunks, (test,) = epoch_chunks(training, policy, state)
     assert [len(chunk.indices) for chunk in chunks] == [16] * 4
     assert [index for chunk in chunks for index in chunk.indices] == list(range(64))
@@ -238,13 +238,13 @@ def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(mon
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=15.0))
     training = Training(task="flat-walk")
     policy, first = training.initial_policy(), training.evolution.start(training.initial_policy().space.initial)
-    chunks, (test,) = epoch_chunks(training, policy, learning.State(0, first, 0.0, np.zeros((3, 40))))
+    chunks, (test,) = epoch_chunks(training, policy, learning.State(0, first, np.zeros((3, 40))))
     assert [chunk.task.episode_seconds for chunk in chunks] == [5.0] * 3
     assert len({chunk.seeds[0] for chunk in chunks}) == 3
     assert test.task.episode_seconds == 15.0
     asked = replace(training, episodes=1, training_seconds=2.0)
     assert [chunk.task.episode_seconds for chunk in epoch_chunks(asked, policy, learning.State(
-        0, first, 0.0, np.zeros((3, 40))))[0]] == [2.0]  # fmt: skip
+        0, first, np.zeros((3, 40))))[0]] == [2.0]  # fmt: skip
     assert Training(task="flat-walk", preset="ars").training_seconds == 15.0
     with pytest.raises(UserError, match=r"training episodes need at least one control step, not 0\.01 s"):
         replace(training, training_seconds=0.01)
@@ -254,7 +254,7 @@ def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
     training = replace(TRAINING, epochs=1, episodes=2, population=32)
     policy, method = training.initial_policy(), training.evolution
     first = method.start(policy.space.initial)
-    chunks, _ = epoch_chunks(training, policy, learning.State(0, first, 0.0, np.zeros((3, 40))))
+    chunks, _ = epoch_chunks(training, policy, learning.State(0, first, np.zeros((3, 40))))
     halves = [tuple(range(16)), tuple(range(16, 32))]
     assert [chunk.indices for chunk in chunks] == halves * 2
     one, two = np.concatenate([play(chunk).returns for chunk in chunks]).reshape(2, 32)
@@ -269,7 +269,7 @@ def test_several_speeds_are_trained_at_once_each_with_its_command(tmp_path):
     training = replace(TRAINING, epochs=1, population=4, speeds=(0.2, 0.7, 1.2))
     policy = training.initial_policy()
     first = training.evolution.start(policy.space.initial)
-    chunks, tests = epoch_chunks(training, policy, learning.State(0, first, 0.0, np.zeros((3, 40))))
+    chunks, tests = epoch_chunks(training, policy, learning.State(0, first, np.zeros((3, 40))))
     for part in (chunks, tests):
         assert [chunk.task.target_speed for chunk in part] == [0.2, 0.7, 1.2]
         assert [chunk.policy["command"] for chunk in part] == [0.0, pytest.approx(0.5), 1.0]

@@ -123,7 +123,6 @@ class State:
     """Where a run is, beside what the learner knows."""
 
     epoch: int = 0
-    best_return: float = -np.inf
     rollouts: int = 0
     """Training episodes ended."""
     steps: int = 0
@@ -162,7 +161,7 @@ def train(
     env, learner = make_learner(training, threads)
     memory, state = run.folder / MEMORY, State()
     if saved is not None:
-        state = State(epoch=saved.epoch, **saved.facts)
+        state = State(epoch=saved.epoch, rollouts=saved.facts["rollouts"], steps=saved.facts["steps"])
         learner.restore(saved.tensors)
         if state.epoch < training.epochs:
             learner.load_memory(memory, state.epoch)
@@ -170,7 +169,7 @@ def train(
     while state.epoch < training.epochs:
         started, spent = time.perf_counter(), time.process_time()
         candidate, tested = _tested(training, learner, state, threads)
-        state.best_return = keep(run, candidate)
+        best_return = keep(run, candidate)
         learner.practise(state.epoch)
         learner.save_memory(memory, state.epoch)
         practice = env.practice()
@@ -191,14 +190,14 @@ def train(
         facts = asdict(state)
         run.save(Checkpoint(epoch=facts.pop("epoch"), tensors=learner.tensors(), facts=facts))
         row |= {
-            "best_return": state.best_return,
+            "best_return": best_return,
             "seconds": round(time.perf_counter() - started, 3),
             "cpu_seconds": round(time.process_time() - spent, 3),
         }
         run.append_progress(row)
         report(row)
     last, _ = _tested(training, learner, state, threads)
-    state.best_return = keep(run, last)
+    keep(run, last)
     choose(run, last, lambda policy: [(training.world, policy)], training.epochs, LocalExecutor(threads))
     shutil.rmtree(memory, ignore_errors=True)
     return state

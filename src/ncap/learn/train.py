@@ -157,7 +157,6 @@ class State:
 
     epoch: int
     search: Search
-    best_return: float
     moments: Array
     """(3, 40): count, sum and sum of squares of the observations so far (MLP only)."""
     rollouts: float = 0.0
@@ -175,7 +174,7 @@ class State:
         return Checkpoint(
             epoch=self.epoch,
             tensors=tensors | {_MEMORY + name: values for name, values in self.search.memory.items()},
-            facts={"best_return": self.best_return, "rollouts": self.rollouts, "steps": self.steps},
+            facts={"rollouts": self.rollouts, "steps": self.steps},
         )
 
     @classmethod
@@ -186,7 +185,6 @@ class State:
         return cls(
             epoch=saved.epoch,
             search=Search(mean=tensors["theta"], memory=memory),
-            best_return=facts["best_return"],
             moments=tensors["moments"],
             rollouts=facts["rollouts"],
             steps=facts["steps"],
@@ -200,7 +198,7 @@ def train(
     policy = training.initial_policy()
     if state is None:
         initial = policy.space.initial
-        state = State(0, training.evolution.start(initial), -np.inf, np.zeros((3, INPUTS)))
+        state = State(0, training.evolution.start(initial), np.zeros((3, INPUTS)))
     elif set(state.search.memory) != set(training.evolution.start(state.theta).memory):
         raise UserError(f"the checkpoint in {run.folder} was made by another method of evolution")
     run.rewind_progress(state.epoch)
@@ -210,16 +208,16 @@ def train(
         chunks, tests = epoch_chunks(training, current, state)
         played = executor.play([*chunks, *tests])
         candidates, tested = played[: len(chunks)], joined(played[len(chunks) :])
-        state.best_return = keep(run, _candidate(training, current, state, tested))
+        best_return = keep(run, _candidate(training, current, state, tested))
         row = _advance(training, policy, state, candidates, tested)
         run.save(state.to_checkpoint())
-        row |= {"best_return": state.best_return, "seconds": round(time.perf_counter() - started, 3)}
+        row |= {"best_return": best_return, "seconds": round(time.perf_counter() - started, 3)}
         run.append_progress(row)
         report(row)
     current = normalised(policy, state.moments)
     tested = joined(executor.play(epoch_chunks(training, current, state)[1]))
     last = _candidate(training, current, state, tested)
-    state.best_return = keep(run, last)
+    keep(run, last)
     choose(run, last, training.courses, training.epochs, executor)
     return state
 
