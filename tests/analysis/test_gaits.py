@@ -9,11 +9,10 @@ from ncap.analysis.gaits import (
     circular_distance,
     circular_mean,
     classify,
-    debounced,
+    measure_footfalls,
     measure_gait,
     stance_onsets,
     stride_phases,
-    stride_samples,
 )
 
 DT = 0.005
@@ -25,18 +24,18 @@ def pattern(touchdowns, period=0.5, duty=0.6, seconds=10.0, jitter=None):
     return ((time / period - np.array(touchdowns)) % 1.0 < duty).astype(float)
 
 
-@pytest.mark.parametrize(
-    ("label", "touchdowns", "duty"),
-    [
-        ("walk", (0.25, 0.75, 0.0, 0.5), 0.7),  # lateral sequence: HL, FL, HR, FR
-        ("trot", (0.5, 0.0, 0.0, 0.5), 0.5),
-        ("bound", (0.5, 0.5, 0.0, 0.0), 0.4),
-        ("gallop", (0.5, 0.6, 0.0, 0.1), 0.4),
-        ("pace", (0.0, 0.5, 0.0, 0.5), 0.5),
-        ("none", (0.0, 0.0, 0.0, 0.0), 0.5),  # pronk: no leg alternates
-        ("none", (0.25, 0.75, 0.0, 0.5), 0.4),  # a walk's sequence without a walk's duty
-    ],
-)
+GAITS = [
+    ("walk", (0.25, 0.75, 0.0, 0.5), 0.7),  # lateral sequence: HL, FL, HR, FR
+    ("trot", (0.5, 0.0, 0.0, 0.5), 0.5),
+    ("bound", (0.5, 0.5, 0.0, 0.0), 0.4),
+    ("gallop", (0.5, 0.6, 0.0, 0.1), 0.4),
+    ("pace", (0.0, 0.5, 0.0, 0.5), 0.5),
+    ("pronk", (0.1, 0.1, 0.0, 0.0), 0.4),
+    ("none", (0.25, 0.75, 0.0, 0.5), 0.4),  # a walk's sequence without a walk's duty
+]
+
+
+@pytest.mark.parametrize(("label", "touchdowns", "duty"), GAITS)
 def test_ideal_gaits_have_their_names(label, touchdowns, duty):
     assert measure_gait(pattern(touchdowns, duty=duty), DT).label == label
 
@@ -84,22 +83,69 @@ def test_onsets_are_interpolated_between_samples():
     assert stance_onsets(signal, 0.1, 0.25) == pytest.approx([0.225, 0.625])
 
 
-def test_bounces_are_ignored_but_not_at_the_ends():
-    contact = np.array([0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1], bool)
-    # the gap at 4 is closed first, then the single contact at 12 is dropped; the last sample may be a long contact
-    expected = np.array([0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], bool)
-    assert np.array_equal(debounced(contact, 2), expected)
-    assert contact[4] == 0
+SAMPLE = 0.03
 
 
-def test_a_stride_is_what_all_feet_repeat():
-    phase = (np.arange(400)[:, None] - np.array([0, 3, 3, 0])) % 7  # a stride of 7 samples
-    assert stride_samples(phase < 2) == 7
-    double = phase < 2
-    double[:, 2] |= phase[:, 2] == 4  # one foot touches twice
-    assert stride_samples(double) == 7
-    assert stride_samples(np.ones((400, 4), bool)) == 0
-    assert stride_samples(np.zeros((5, 4), bool)) == 0
+def pressures(touchdowns, stride=0.45, duty=0.6, seconds=12.0):
+    """Pressure (T, leg) of 40 N in stance, sampled as coarsely as an episode."""
+    time = np.arange(0, seconds, SAMPLE)[:, None]
+    return 40.0 * ((time / stride - np.array(touchdowns)) % 1.0 < duty)
+
+
+@pytest.mark.parametrize(("label", "touchdowns", "duty"), GAITS)
+def test_ideal_footfalls_have_their_names(label, touchdowns, duty):
+    assert measure_footfalls(pressures(touchdowns, duty=duty), SAMPLE, 5.0).label == label
+
+
+def test_numbers_of_known_footfalls():
+    gait = measure_footfalls(pressures((0.25, 0.75, 0.0, 0.5), duty=0.7), SAMPLE, 5.0)
+    assert gait.frequency_hz == pytest.approx(1 / 0.45, rel=0.01)
+    assert gait.left_right_phase == pytest.approx((0.5, 0.5), abs=0.02)
+    assert gait.fore_hind_phase == pytest.approx((0.25, 0.25), abs=0.02)
+    assert gait.diagonal_phase == pytest.approx((0.75, 0.75), abs=0.02)
+    assert gait.duty == pytest.approx(0.7, abs=0.05)
+    assert gait.concentration > 0.99
+
+
+def test_feet_that_bounce_keep_their_gait():
+    feet = pressures((0.5, 0.0, 0.0, 0.5), duty=0.5)
+    bounced = feet.copy()
+    bounced[np.random.default_rng(0).random(feet.shape) < 0.15] = 0.0  # the foot leaves the ground for a sample
+    assert len(stance_onsets(bounced[:, 0], SAMPLE, 5.0)) > 1.4 * len(stance_onsets(feet[:, 0], SAMPLE, 5.0))
+    gait = measure_footfalls(bounced, SAMPLE, 5.0)
+    assert (gait.label, gait.frequency_hz) == ("trot", pytest.approx(1 / 0.45, rel=0.01))
+
+
+def test_feet_that_touch_for_one_sample_have_a_gait():
+    feet = np.zeros((400, 4))
+    feet[::7, :2] = feet[1::7, 2:] = feet[2::7, 2:] = 40.0
+    feet[1::21, :2] = 20.0  # in some strides the fore feet touch for two samples
+    gait = measure_footfalls(feet, SAMPLE, 5.0)
+    assert (gait.label, gait.frequency_hz) == ("pronk", pytest.approx(1 / 0.21, rel=0.01))
+    assert gait.concentration > 0.95
+
+
+@pytest.mark.parametrize("stride", [0.225, 0.9, 0.6], ids=["two steps for one", "one for two", "another speed"])
+def test_a_foot_that_steps_at_another_rate_has_no_gait(stride):
+    feet = pressures((0.5, 0.0, 0.0, 0.5), duty=0.4)
+    feet[:, 0] = pressures((0.5,) * 4, stride=stride, duty=0.4)[:, 0]
+    assert measure_footfalls(feet, SAMPLE, 5.0).label == "none"
+
+
+def test_feet_that_step_at_random_have_no_phase():
+    feet = 40.0 * (np.random.default_rng(1).normal(size=(400, 4)).cumsum(axis=0) % 8 < 4)
+    assert measure_footfalls(feet, SAMPLE, 5.0).concentration < 0.5
+
+
+def test_feet_that_stand_have_no_gait_however_their_load_sways():
+    sway = 30.0 + np.sin(np.arange(400) / 3)[:, None] * np.array([1, -1, 1, -1])
+    gait = measure_footfalls(sway, SAMPLE, 5.0)
+    assert (gait.label, gait.frequency_hz, gait.duty) == ("none", 0.0, 1.0)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 40])
+def test_too_few_strides_are_no_gait(steps):
+    assert measure_footfalls(pressures((0.5, 0.0, 0.0, 0.5))[:steps], SAMPLE, 5.0).label == "none"
 
 
 def test_stride_phases_by_hand():

@@ -1,11 +1,12 @@
 """Gaits from footfalls: phases between legs with circular statistics, duty factor, frequency, and the gait's name.
 
-Works on arrays only: stance may come from foot contacts or from the rhythm generator's extensors. Phases are in [0, 1),
+Works on arrays only. Neurons switch cleanly, so `measure_gait` takes the times at which they do. Feet bounce, slip and
+touch for a single sample in a run, so `measure_footfalls` takes the rhythm of their pressure. Phases are in [0, 1),
 legs in the order FL, FR, HL, HR.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -17,9 +18,12 @@ Array = NDArray[np.float64]
 LEFT_RIGHT: Final = ((0, 1), (2, 3))  # fore, hind
 FORE_HIND: Final = ((2, 0), (3, 1))  # left, right: fore after hind
 DIAGONAL: Final = ((2, 1), (3, 0))  # fore after the hind leg of the other side
+PAIRS: Final = (*LEFT_RIGHT, *FORE_HIND, *DIAGONAL)
 
 MIN_CONCENTRATION: Final = 0.8
 """Below this the legs keep no phase, and the gait is "none"."""
+STRIDE_HZ: Final = (0.6, 8.0)
+"""Between which a stride's frequency is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,31 +49,6 @@ def stance_onsets(stance: Array, dt: float, threshold: float = 0.5) -> Array:
     before = np.flatnonzero(~above[:-1] & above[1:])
     low, high = stance[before], stance[before + 1]
     return (before + (threshold - low) / (high - low)) * dt
-
-
-def debounced(contact: NDArray[np.bool_], shortest: int) -> NDArray[np.bool_]:
-    """Contacts (T,) of a foot that bounces: gaps and then contacts of at most `shortest` samples are ignored.
-
-    Stretches at either end are left as they are, because they may be longer than what was recorded.
-    """
-    cleaned = contact.copy()
-    for value in (False, True):
-        edges = np.flatnonzero(np.diff(cleaned)) + 1
-        for first, end in pairwise(edges):
-            if cleaned[first] == value and end - first <= shortest:
-                cleaned[first:end] = not value
-    return cleaned
-
-
-def stride_samples(contact: NDArray[np.bool_]) -> int:
-    """Samples in a stride of contacts (T, leg): the lag at which all feet repeat themselves best; 0 if none does."""
-    longest = len(contact) // 3
-    if longest < 4:
-        return 0
-    feet = contact - contact.mean(axis=0)
-    repeats = np.array([(feet[: len(feet) - lag] * feet[lag:]).sum() for lag in range(longest)])
-    peaks = [lag for lag in range(2, longest - 1) if repeats[lag - 1] < repeats[lag] >= repeats[lag + 1]]
-    return max(peaks, key=lambda lag: repeats[lag], default=0)
 
 
 def circular_mean(phases: Array) -> tuple[float, float]:
@@ -98,30 +77,57 @@ def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_toleran
     """Measure one individual's gait from stance (T, leg), sampled every dt seconds, grounded above the threshold."""
     onsets = [stance_onsets(stance[:, leg], dt, threshold) for leg in range(4)]
     if min(len(times) for times in onsets) < 3:
-        return _no_gait(float((stance > threshold).mean()) if len(stance) else 0.0)
+        return _no_gait(stance, threshold)
     rates = np.array([(len(times) - 1) / (times[-1] - times[0]) for times in onsets])
-    pairs = [circular_mean(stride_phases(onsets[i], onsets[j])) for i, j in (*LEFT_RIGHT, *FORE_HIND, *DIAGONAL)]
-    phases = np.array([phase for phase, _ in pairs])
-    concentration = min(r for _, r in pairs)
-    if rates.max() > 1.25 * rates.min():  # a leg that steps twice for another's once keeps a perfect, meaningless phase
-        concentration = 0.0
     duty = np.mean([_duty(stance[:, leg], onsets[leg], dt, threshold) for leg in range(4)])
-    label = "none"
-    if concentration >= MIN_CONCENTRATION:
-        label = classify(phases[0:2], phases[2:4], phases[4:6], float(duty), bound_tolerance)
-    return Gait(
-        label=label,
+    return _gait(
+        [stride_phases(onsets[i], onsets[j]) for i, j in PAIRS],
         frequency_hz=float(rates.mean()),
-        left_right_phase=(float(phases[0]), float(phases[1])),
-        fore_hind_phase=(float(phases[2]), float(phases[3])),
-        diagonal_phase=(float(phases[4]), float(phases[5])),
         duty=float(duty),
-        concentration=concentration,
+        in_step=rates.max() <= 1.25 * rates.min(),  # two steps for another's one keep a perfect, meaningless phase
+        bound_tolerance=bound_tolerance,
+    )
+
+
+def measure_footfalls(pressure: Array, dt: float, threshold: float) -> Gait:
+    """Measure one individual's gait from the pressure (T, leg) on its feet, sampled every dt seconds.
+
+    The stride is the rhythm in which all feet together are pressed most. A foot's phase in a stride is that of its
+    pressure's first harmonic, about the middle of its stance. Grounded above the threshold.
+    """
+    if min(len(stance_onsets(pressure[:, leg], dt, threshold)) for leg in range(4)) < 3:
+        return _no_gait(pressure, threshold)
+    rates = np.fft.rfftfreq(8 * len(pressure), dt)
+    swinging = (pressure - pressure.mean(axis=0)) * np.hanning(len(pressure))[:, None]
+    strength = np.abs(np.fft.rfft(swinging, 8 * len(pressure), axis=0))  # (rate, leg)
+    possible = (rates >= STRIDE_HZ[0]) & (rates <= STRIDE_HZ[1])
+    frequency = float(rates[np.argmax(possible * (strength**2).sum(axis=1))])
+
+    def at(rate: float) -> Array:
+        """(leg,) the strongest near a rate."""
+        found: Array = strength[np.abs(rates - rate) <= 0.1 * rate].max(axis=0)
+        return found
+
+    stride = 1 / (frequency * dt)  # in samples; windows are two strides long and begin a stride apart
+    middles = np.arange(stride, len(pressure) - stride, stride)
+    if len(middles) < 3:
+        return _no_gait(pressure, threshold)
+    time = np.arange(len(pressure))
+    windows = 1 + np.cos(np.pi * np.clip((time - middles[:, None]) / stride, -1, 1))
+    phases = -np.angle((windows * np.exp(-2j * np.pi * time / stride)) @ pressure) / (2 * np.pi)  # (stride, leg)
+    return _gait(
+        [(phases[:, j] - phases[:, i]) % 1.0 for i, j in PAIRS],
+        frequency_hz=frequency,
+        duty=float((pressure > threshold).mean()),
+        in_step=bool((at(frequency) > np.maximum(at(frequency / 2), at(2 * frequency) / 2)).all()),
     )
 
 
 def classify(left_right: Array, fore_hind: Array, diagonal: Array, duty: float, bound_tolerance: float = 0.05) -> str:
-    """The gait's name, from phases (2,) each, by the rules used with Danner's model (Lemieux et al. 2016)."""
+    """The gait's name, from phases (2,) each, by the rules used with Danner's model (Lemieux et al. 2016).
+
+    They have no name for four feet that land together, which is a pronk.
+    """
     left_right, fore_hind, diagonal = (circular_distance(p, 0.0) for p in (left_right, fore_hind, diagonal))
 
     def alternating(distance: Array) -> bool:
@@ -139,6 +145,8 @@ def classify(left_right: Array, fore_hind: Array, diagonal: Array, duty: float, 
             return "bound"
         if (left_right <= 0.25).all():
             return "gallop"
+    elif (left_right <= 0.1).all() and (fore_hind <= 0.2).all():
+        return "pronk"
     return "none"
 
 
@@ -148,7 +156,28 @@ def _duty(stance: Array, onsets: Array, dt: float, threshold: float) -> float:
     return float((stance[first:last] > threshold).mean())
 
 
-def _no_gait(duty: float) -> Gait:
+def _gait(
+    phases: Sequence[Array], frequency_hz: float, duty: float, in_step: bool, bound_tolerance: float = 0.05
+) -> Gait:
+    """The gait with these phases of every pair in every stride; none unless all legs step equally often."""
+    pairs = [circular_mean(one) for one in phases]
+    left_right, fore_hind, diagonal = ((pairs[i][0], pairs[i + 1][0]) for i in (0, 2, 4))
+    concentration = min(r for _, r in pairs) if in_step else 0.0
+    label = "none"
+    if concentration >= MIN_CONCENTRATION:
+        label = classify(np.array(left_right), np.array(fore_hind), np.array(diagonal), duty, bound_tolerance)
+    return Gait(
+        label=label,
+        frequency_hz=frequency_hz,
+        left_right_phase=left_right,
+        fore_hind_phase=fore_hind,
+        diagonal_phase=diagonal,
+        duty=duty,
+        concentration=concentration,
+    )
+
+
+def _no_gait(stance: Array, threshold: float) -> Gait:
     nan = (float("nan"), float("nan"))
     return Gait(
         label="none",
@@ -156,6 +185,6 @@ def _no_gait(duty: float) -> Gait:
         left_right_phase=nan,
         fore_hind_phase=nan,
         diagonal_phase=nan,
-        duty=duty,
+        duty=float((stance > threshold).mean()) if len(stance) else 0.0,
         concentration=0.0,
     )

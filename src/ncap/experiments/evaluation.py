@@ -9,23 +9,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import Gait, circular_mean, debounced, measure_gait, stride_samples
+from ncap.analysis.gaits import Gait, circular_mean, measure_footfalls
 from ncap.errors import UserError
 from ncap.learn.train import default_command
 from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.policy import Controller, RandomController, ZeroController
 from ncap.policies.storage import Policy, load_policy, shipped_policies
 from ncap.rollout import Episodes, rollout
+from ncap.sim.a1 import A1
 from ncap.tasks import Task, build
 
 Array = NDArray[np.float64]
 
 STANCE_FORCE: Final = 5.0
 """N. A foot pressed harder than this stands."""
-BOUNCE: Final = 2
-"""Control steps: contacts and gaps that are no longer do not count for the gait, …"""
-BOUNCE_SHARE: Final = 0.2
-"""… if they are no longer than this share of a stride either: a running foot stands for 60 ms."""
 SETTLING: Final = 3.0
 """s at the start of an episode that do not count for the gait."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity")
@@ -118,17 +115,14 @@ def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:
     """The gait of every episode, from its foot forces after the first seconds."""
     settled = round(SETTLING / task.control_dt)
     return [
-        measure_gait(standing(force[settled:lived]), task.control_dt)
+        foot_gait(force[settled:lived], task.control_dt)
         for force, lived in zip(episodes.signals["foot_force"], episodes.steps, strict=True)
     ]
 
 
-def standing(force: Array) -> Array:
-    """(T, leg) 1 where a foot stands, 0 where it swings, bounces ignored."""
-    contact = force > STANCE_FORCE
-    stride = stride_samples(contact)
-    bounce = min(BOUNCE, int(BOUNCE_SHARE * stride)) if stride else BOUNCE
-    return np.array([debounced(foot, bounce) for foot in contact.T], float).reshape(4, len(force)).T
+def foot_gait(force: Array, control_dt: float) -> Gait:
+    """The gait of foot forces (T, leg) in N, as the feet's sensors report them: clipped."""
+    return measure_footfalls(np.clip(force, 0.0, A1.foot_force_max), control_dt, STANCE_FORCE)
 
 
 def summarise_gaits(gaits: Sequence[Gait]) -> GaitSummary:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.analysis.gaits import measure_gait
-from ncap.experiments.evaluation import STANCE_FORCE, standing
+from ncap.experiments.evaluation import STANCE_FORCE, foot_gait
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
 from ncap.learn.train import Training
@@ -182,6 +181,6 @@ def _gaits_by_segment(task: Task, force: Array) -> str:
     labels = []
     for (_, speed), first, last in zip(SCHEDULE, edges[:-1], edges[1:], strict=True):
         settled = first + round(SETTLING * (last - first))
-        gait = measure_gait(standing(force[settled:last]), task.control_dt)
+        gait = foot_gait(force[settled:last], task.control_dt)
         labels.append(f"{speed:g} m/s: {'stand' if gait.duty > 0.97 else gait.label}")
     return "   ".join(labels)

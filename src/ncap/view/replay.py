@@ -12,11 +12,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import measure_gait
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
 from ncap.errors import UserError
-from ncap.experiments.evaluation import STANCE_FORCE, find_controller, standing
+from ncap.experiments.evaluation import STANCE_FORCE, find_controller, foot_gait
 from ncap.legs import LEGS
 from ncap.policies.storage import read_tensors, write_whole
 from ncap.recording import Recording, record
@@ -74,13 +73,13 @@ def states(recording: Recording) -> Array:
 
 def gaits_over_time(recording: Recording) -> list[tuple[float, str, float]]:
     """(from second, label, Hz) of the gait, whenever it changes, each measured around its moment."""
-    dt, stance = recording.control_dt, standing(recording.foot_force)
+    dt, force = recording.control_dt, recording.foot_force
     found = []
-    for middle in range(0, len(stance), max(1, round(GAIT_EVERY / dt))):
+    for middle in range(0, len(force), max(1, round(GAIT_EVERY / dt))):
         for window in GAIT_WINDOWS:
             half = round(window / dt / 2)
-            first = min(max(0, middle - half), max(0, len(stance) - 2 * half))
-            gait = measure_gait(stance[first : first + 2 * half], dt)
+            first = min(max(0, middle - half), max(0, len(force) - 2 * half))
+            gait = foot_gait(force[first : first + 2 * half], dt)
             if gait.frequency_hz > 0:
                 break
         found.append((middle * dt, gait.label, round(gait.frequency_hz, 2)))

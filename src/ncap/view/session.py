@@ -5,7 +5,9 @@ calls everything.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from ncap.analysis.gaits import Gait, measure_gait
 from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.errors import UserError, unknown_name
-from ncap.experiments.evaluation import standing
+from ncap.experiments.evaluation import foot_gait
 from ncap.rollout import Arena
 from ncap.sim.terrain import Bumpy, Flat
 from ncap.tasks import Task, drawn_variation
@@ -267,10 +269,10 @@ class Session:
         circuit_gait = None
         if self.brain.circuit is not None and self.history:
             extensors = self.signals()[:, self.brain.circuit.columns("extensor")]
-            circuit_gait = self._gait(extensors, EXTENSOR_STANCE)
+            circuit_gait = self._gait(extensors, partial(measure_gait, threshold=EXTENSOR_STANCE))
         return Reading(
             time=self.time,
-            gait=self._gait(standing(self.foot_force()), 0.5),
+            gait=self._gait(self.foot_force(), foot_gait),
             circuit_gait=circuit_gait,
             speed=speed,
             cost_of_transport=power / (self._mass() * 9.81 * speed) if speed > 0.02 else None,
@@ -279,9 +281,9 @@ class Session:
             falls=self.falls,
         )
 
-    def _gait(self, stance: Array, threshold: float) -> Gait:
+    def _gait(self, legs: Array, measure: Callable[[Array, float], Gait]) -> Gait:
         for window in GAIT_WINDOWS:
-            gait = measure_gait(stance[-round(window / self.control_dt) :], self.control_dt, threshold)
+            gait = measure(legs[-round(window / self.control_dt) :], self.control_dt)
             if gait.frequency_hz > 0:
                 break
         return gait

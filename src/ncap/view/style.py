@@ -19,6 +19,7 @@ GAIT_COLOURS: Final = {
     "bound": "#ff7a5c",
     "gallop": "#ffc857",
     "pace": "#e58fd0",
+    "pronk": "#b79bff",
     "none": "#8090a6",
 }
 FULL_FORCE: Final = 80.0
