@@ -33,11 +33,10 @@ def main() -> None:
         for words in ("ncap", "mlp"):
             training = Training(task="flat-walk", policy=words, episode_seconds=0.03)
             policy = training.initial_policy()
-            initial = policy.space.initial
-            state = State(0, training.evolution.start(initial), initial, 0.0, np.zeros((3, 40)))
-            chunks, tests = epoch_chunks(training, policy, state)
+            state = State(0, training.evolution.start(policy.space.initial), np.zeros((3, 40)))
+            chunks, _ = epoch_chunks(training, policy, state)
             here, there = milliseconds(local, chunks[0]), milliseconds(ray, chunks[0])
-            print(f"  {words}: here {here:.0f}, with Ray {there:.0f}; an epoch has {len(chunks) + len(tests)} tasks")
+            print(f"  {words}: here {here:.0f}, with Ray {there:.0f}; an epoch has {len(chunks) + 1} tasks")
     finally:
         ray.close()
 

@@ -226,7 +226,7 @@ def test_chunks_have_a_fixed_size():
     training = Training(task="flat-walk", preset="released")
     policy = training.initial_policy()
     state = learning.State(3, Search(mean=policy.space.initial), np.zeros((3, 40)))
-    chunks, (test,) = epoch_chunks(training, policy, state)
+    chunks, test = epoch_chunks(training, policy, state)
     assert [len(chunk.indices) for chunk in chunks] == [16] * 4
     assert [index for chunk in chunks for index in chunk.indices] == list(range(64))
     assert len({seed for chunk in chunks for seed in chunk.seeds}) == 1
@@ -238,7 +238,7 @@ def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(mon
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=15.0))
     training = Training(task="flat-walk")
     policy, first = training.initial_policy(), training.evolution.start(training.initial_policy().space.initial)
-    chunks, (test,) = epoch_chunks(training, policy, learning.State(0, first, np.zeros((3, 40))))
+    chunks, test = epoch_chunks(training, policy, learning.State(0, first, np.zeros((3, 40))))
     assert [chunk.task.episode_seconds for chunk in chunks] == [5.0] * 3
     assert len({chunk.seeds[0] for chunk in chunks}) == 3
     assert test.task.episode_seconds == 15.0
@@ -263,44 +263,6 @@ def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
         state = train(training, run, LocalExecutor(1), None, quiet)
     assert np.array_equal(state.theta, method.update(policy.space, first, training.seed, 0, (one + two) / 2).mean)
     assert state.rollouts == 64
-
-
-def test_several_speeds_are_trained_at_once_each_with_its_command(tmp_path):
-    training = replace(TRAINING, epochs=1, population=4, speeds=(0.2, 0.7, 1.2))
-    policy = training.initial_policy()
-    first = training.evolution.start(policy.space.initial)
-    chunks, tests = epoch_chunks(training, policy, learning.State(0, first, np.zeros((3, 40))))
-    for part in (chunks, tests):
-        assert [chunk.task.target_speed for chunk in part] == [0.2, 0.7, 1.2]
-        assert [chunk.policy["command"] for chunk in part] == [0.0, pytest.approx(0.5), 1.0]
-        assert all(chunk.policy["recruits"] for chunk in part)
-    with Run.create(tmp_path / "run", asdict(training)) as run:
-        state = train(training, run, LocalExecutor(1), None, quiet)
-    returns = np.mean([play(chunk).returns for chunk in chunks], axis=0)
-    expected = training.evolution.update(policy.space, first, training.seed, 0, returns)
-    assert np.array_equal(state.theta, expected.mean)
-    assert read_training(tmp_path / "run") == training
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"speeds": (0.5,)}, "two or more rising ones above 0, not 0.5"),
-        ({"speeds": (0.5, 0.5)}, "two or more rising"),
-        ({"speeds": (0.0, 0.5)}, "above 0"),
-        ({"speeds": (0.2, 0.5), "policy": "mlp"}, "only ncap has a command"),
-    ],
-)
-def test_wrong_speeds_are_refused(wrong, words):
-    with pytest.raises(UserError, match=words):
-        Training(task="flat-run", **wrong)
-
-
-def test_speeds_and_a_command_exclude_each_other(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["train", "flat-run", "--speeds", "0.2", "1.0", "--command", "0.5"])
-    assert stopped.value.code == 2
-    assert "leave out --command" in capsys.readouterr().err
 
 
 def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):

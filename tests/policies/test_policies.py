@@ -138,13 +138,37 @@ def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
     assert (together == expected).all(axis=1).mean() > 0.95
 
 
-def test_recruitment_is_a_gain_before_the_saturation_that_rises_with_the_command():
+def test_a_command_that_recruits_lets_steps_grow_and_then_blends_two_sets_of_weights():
     policy = NCAPPolicy(command=0.4)
-    theta, observations = perturbed(policy, 2), random_observations(6, 20, 2)
-    for command, gain in ((0.0, 0.5), (0.4, 1.5), (1.0, 3.0)):
-        drive = np.arctanh(act(replace(policy, command=command).bind(theta), observations, [1, 2]))
-        action = act(replace(policy, command=command, recruits=True).bind(theta), observations, [1, 2])
-        assert np.abs(action - np.tanh(gain * drive)).max() < 1e-12
+    both = replace(policy, recruits=True)
+    slow, fast = perturbed(policy, 2), perturbed(policy, 2)[::-1]
+    observations = random_observations(6, 20, 2)
+    controller = both.bind(np.hstack([slow, fast]))
+    assert both.space.size == 2 * 92
+    for command, drive, theta in (
+        (0.0, 0.3, slow),
+        (0.05, 0.65, slow),
+        (0.1, 1.0, slow),
+        (0.55, 1.0, 0.5 * slow + 0.5 * fast),
+        (1.0, 1.0, fast),
+    ):
+        controller.command = np.full(2, command)
+        single = replace(policy, command=command).bind(theta)
+        single.share = np.full(2, drive)
+        expected = act(single, observations, [1, 2])
+        assert np.abs(act(controller, observations, [1, 2]) - expected).max() < 1e-12
+    controller.command = np.array([0.1, 1.0])  # every individual at its own
+    ends = act(controller, observations, [1, 2])
+    assert np.array_equal(ends[:, 0], act(replace(policy, command=0.1).bind(slow), observations, [1, 2])[:, 0])
+    assert np.array_equal(ends[:, 1], act(replace(policy, command=1.0).bind(fast), observations, [1, 2])[:, 1])
+
+
+def test_without_feedback_observations_do_not_matter():
+    policy = NCAPPolicy(command=0.4)
+    controller = policy.bind(perturbed(policy, 2))
+    controller.feedback = False
+    quiet, loud = (act(controller, scale * random_observations(6, 20, 2), [1, 2]) for scale in (0.0, 1.0))
+    assert np.array_equal(quiet, loud)
 
 
 def test_without_its_share_the_circuit_leaves_the_robot_standing():

@@ -28,7 +28,7 @@ GAIT_COLOURS: Final = {
     "bound": "#D55E00",
     "gallop": "#E69F00",
     "pace": "#CC79A7",
-    "pronk": "#56B4E9",
+    "pronk": "#882255",
     "none": "#999999",
 }
 LEG_COLOURS: Final = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00")

@@ -26,7 +26,6 @@ def train(
     episodes: int | None = None,
     training_seconds: float | None = None,
     sigma: float | None = None,
-    speeds: tuple[float, ...] = (),
     out: Path | None = None,
     resume: Path | None = None,
     threads: int = 2,
@@ -49,10 +48,9 @@ def train(
         epochs: Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution.
         population: Candidates in an epoch of evolution; by default the preset's.
         episodes: Training episodes that each candidate of evolution plays in an epoch; by default 3 with CMA-ES, 1 with
-            ARS or speeds. More make a steadier policy.
+            ARS. More make a steadier policy.
         training_seconds: Length of these episodes; by default 5 with CMA-ES, 15 with ARS. Tests always take 15 s.
         sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
-        speeds: Train ncap at several target speeds at once, m/s, with commands from 0 for the first to 1 for the last.
         out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
@@ -75,8 +73,6 @@ def train(
         for complaint in complaints:
             print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
     else:
-        if speeds and command is not None:
-            raise UserError("--speeds sets the command of every speed; leave out --command")
         if algorithm == "evolution":
             policy = policy or "ncap"
             training = Training(
@@ -91,7 +87,6 @@ def train(
                 episodes=episodes,
                 training_seconds=training_seconds,
                 sigma=sigma,
-                speeds=speeds,
             )
         else:
             policy = policy or "mlp"
@@ -110,7 +105,6 @@ def train(
                 "--episodes": episodes is not None,
                 "--training-seconds": training_seconds is not None,
                 "--sigma": sigma is not None,
-                "--speeds": bool(speeds),
             }
             if any(asked.values()):
                 wrong = ", ".join(name for name, given in asked.items() if given)

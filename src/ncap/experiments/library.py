@@ -36,8 +36,6 @@ class Scale:
     seeds: int
     ncap: dict[str, Any]
     """Settings of Training for the circuit."""
-    speeds: dict[str, Any]
-    """Settings of Training for the circuit at several speeds."""
     mlp: dict[str, Any]
     rl: dict[str, dict[str, Any]]
     """Settings of Reinforcement for every algorithm."""
@@ -67,7 +65,6 @@ SCALES: Final = {
     "smoke": Scale(
         seeds=2,
         ncap={"epochs": 2, "population": 4, "episodes": 1, "episode_seconds": 1.5},
-        speeds={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ALGORITHMS},
         episodes=1,
@@ -79,7 +76,6 @@ SCALES: Final = {
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
-        speeds={"epochs": 60, "episodes": 2},
         mlp={"epochs": 40},
         rl={"ppo": {"epochs": 60}, "d4pg": {"epochs": 20}},
         episodes=10,
@@ -90,7 +86,6 @@ SCALES: Final = {
     "paper": Scale(
         seeds=10,
         ncap={"preset": "paper", "epochs": 500},
-        speeds={"epochs": 500},
         mlp={"preset": "paper", "epochs": 500},
         rl={"ppo": {"epochs": 1250}, "d4pg": {"epochs": 125}},  # 10 and 1 million steps
         episodes=50,

@@ -1,8 +1,9 @@
 """Variable speed, the paper's next step: one policy, and a brainstem that turns a target speed into the command.
 
-The policy is trained at several speeds at once. A higher command means a faster rhythm and larger steps. The map from
-speed to command is then fitted to what the policy does at constant commands. For a speed near zero the brainstem fades
-the circuit out, and the robot keeps its standing pose.
+The policy is made of two that were trained apart, one to walk and one to run: as the command rises, the rhythm changes,
+the steps of the walk grow, and then the run's weights take over. The map from speed to command is then fitted to what
+the policy does at constant commands. For a speed near zero the brainstem fades the circuit out, and the robot keeps its
+standing pose. It raises and lowers the command gradually: a robot that is told to run while it stands may fall.
 """
 
 from collections.abc import Sequence
@@ -14,28 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.experiments.evaluation import STANCE_FORCE, foot_gait
+from ncap.experiments.evaluation import STANCE_FORCE, GaitSummary, foot_gait, foot_gaits, summarise_gaits
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
-from ncap.learn.train import Training
 from ncap.policies.ncap import NCAPController, NCAPPolicy
-from ncap.policies.storage import load_policy
+from ncap.policies.storage import load_policy, save_policy
 from ncap.rollout import Episodes, rollout
 from ncap.tasks import Task
 
 Array = NDArray[np.float64]
 
-TASK: Final = "flat-run"
+WALK: Final = "flat-walk"
+RUN: Final = "flat-run"
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
-TRAINED: Final = (0.15, 0.4, 0.7, 1.0, 1.3)
-"""Target speeds of the training, m/s."""
-COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
-"""At which the map is measured."""
+COMMANDS: Final = (*np.arange(0.0, 0.1, 0.02).round(2).tolist(), *np.arange(0.1, 1.01, 0.05).round(2).tolist())
+"""At which the map is measured: closer where steps grow."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
 """At which it is tested, m/s."""
 FADING: Final = 0.3
 """s in which the circuit's actions come and go."""
+RISING: Final = 2.5
+"""s in which the command goes from 0 to 1."""
 SETTLING: Final = 0.4
 """Part of a segment that does not count for its speed."""
 
@@ -59,37 +60,48 @@ class SpeedMap:
 def fit_map(commands: Sequence[float], speeds: Array) -> SpeedMap:
     """The map from speeds (C, seeds) at commands (C,): the first command that reaches each new highest mean speed.
 
-    Commands at which the robot fell (NaN) are left out, unless it did at all of them.
+    Commands at which the robot fell (NaN) are left out, unless it did at all of them. Where the next higher speed needs
+    a command that is not the next one, the map leaps over those in between, half-way between the speeds.
     """
     safe = np.flatnonzero(np.isfinite(speeds).all(axis=1))
     if not len(safe):
         safe = np.arange(len(commands))
     means, chosen = np.nan_to_num(speeds[safe]).mean(axis=1), np.array(commands)[safe]
     highest = np.maximum.accumulate(means)
-    rising = np.concatenate(([True], np.diff(highest) > 1e-6))
-    return SpeedMap(speeds=tuple(highest[rising].tolist()), commands=tuple(chosen[rising].tolist()))
+    first, *others = np.flatnonzero(np.concatenate(([True], np.diff(highest) > 1e-6))).tolist()
+    points = [(float(highest[first]), float(chosen[first]))]
+    for i in others:
+        (slower, below), faster, above = points[-1], float(highest[i]), float(chosen[i])
+        if commands[safe[i] - 1] > below:
+            half = (slower + faster) / 2
+            points += [(half, below), (half, above)]
+        points.append((faster, above))
+    found, given = zip(*points, strict=True)
+    return SpeedMap(speeds=found, commands=given)
 
 
-def fades(moving: NDArray[np.bool_], steps: int) -> Array:
-    """(P, T) in [0, 1]: the share of the circuit in an action, which follows `moving` (P, T) within some steps."""
-    share, shares = moving[:, 0].astype(float), []
-    for now in moving.T:
-        share = np.clip(share + np.where(now, 1, -1) / steps, 0.0, 1.0)
-        shares.append(share)
-    return np.stack(shares, axis=1)
+def gradual(goals: Array, step: float) -> Array:
+    """(P, T) from 0 on after goals (P, T), by at most a step at a time."""
+    now, values = np.zeros(len(goals)), []
+    for goal in goals.T:
+        now = now + np.clip(goal - now, -step, step)
+        values.append(now)
+    return np.stack(values, axis=1)
 
 
 class Brainstem:
-    """A controller that sets the circuit's command from a target speed. Its state includes the time."""
+    """A controller that raises and lowers the circuit's command. Its state includes the time."""
 
-    def __init__(self, controller: NCAPController, speed_map: SpeedMap, targets: Array, control_dt: float) -> None:
-        """targets: (P, T) m/s."""
+    def __init__(
+        self, controller: NCAPController, commands: Array, moving: NDArray[np.bool_], control_dt: float
+    ) -> None:
+        """commands: (P, T) in [0, 1]. moving: (P, T) whether it is asked to move at all, or to stand."""
         self.controller = controller
-        self.commands = speed_map.command(targets)
-        self.shares = fades(speed_map.moves(targets), round(FADING / control_dt))
+        self.commands = gradual(commands, control_dt / RISING)
+        self.shares = gradual(moving.astype(float), control_dt / FADING)
 
     def reset(self, seeds: Sequence[int]) -> tuple[int, Any]:
-        """At the beginning of the schedule."""
+        """At the beginning."""
         self.controller.command = self.commands[:, 0]
         return 0, self.controller.reset(seeds)
 
@@ -106,52 +118,108 @@ class Brainstem:
         return self.controller.signals(inner) | {"command": self.commands[:, max(0, step - 1)]}
 
 
-def measured_speeds(policy: NCAPPolicy, theta: Array, task: Task, commands: Array, seeds: Sequence[int],
-                    threads: int) -> Array:  # fmt: skip
-    """(C, seeds) mean forward speed at constant commands (C,), m/s, NaN after a fall."""
-    controller = policy.bind(np.tile(theta, (len(commands) * len(seeds), 1)))
-    controller.command = np.repeat(commands, len(seeds))
-    episodes = rollout(task, controller, list(seeds) * len(commands), threads=threads, record=("velocity",))
+def blend(walk: tuple[NCAPPolicy, Array], run: tuple[NCAPPolicy, Array]) -> tuple[NCAPPolicy, Array]:
+    """(policy, weights (2 D,)) whose command leads from the walk of one policy to the run of another."""
+    theta = np.concatenate([policy.space.compress(weights) for policy, weights in (walk, run)])
+    return replace(run[0], copies=1, recruits=True), theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a policy does at a command, in several episodes."""
+
+    command: float
+    speeds: Array
+    """(episodes,) mean forward speed, m/s, NaN after a fall."""
+    gait: GaitSummary
+
+    @property
+    def speed(self) -> float:
+        """Mean of the episodes without a fall, 0 if there is none."""
+        return float(np.nanmean(self.speeds)) if self.falls < len(self.speeds) else 0.0
+
+    @property
+    def falls(self) -> int:
+        """Episodes with a fall."""
+        return int(np.isnan(self.speeds).sum())
+
+
+def try_commands(
+    policy: NCAPPolicy, theta: Array, task: Task, commands: Sequence[float], seeds: Sequence[int], threads: int
+) -> list[Trial]:
+    """One trial per command, with an episode per seed."""
+    goals = np.repeat(commands, len(seeds))[:, None] * np.ones(task.steps)
+    brainstem = Brainstem(policy.bind(np.tile(theta, (len(goals), 1))), goals, goals >= 0, task.control_dt)
+    record = ("velocity", "foot_force")
+    episodes = rollout(task, brainstem, list(seeds) * len(commands), threads=threads, record=record)
     settled = episodes.signals["velocity"][:, round(SETTLING * task.steps) :, 0]
-    speeds = np.where(episodes.fell, np.nan, np.nan_to_num(settled).mean(axis=1))
-    return speeds.reshape(len(commands), len(seeds))
+    speeds = np.where(episodes.fell, np.nan, np.nan_to_num(settled).mean(axis=1)).reshape(len(commands), -1)
+    gaits = foot_gaits(task, episodes)
+    return [
+        Trial(command=command, speeds=row, gait=summarise_gaits(gaits[i * len(seeds) :][: len(seeds)]))
+        for i, (command, row) in enumerate(zip(commands, speeds, strict=True))
+    ]
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Fit the map of a trained policy, test it at speeds in between, and play the schedule."""
-    training = Training(task=TASK, speeds=TRAINED, **scale.speeds)
-    (place,) = library.train([training])
-    policy, theta, _ = load_policy(place / "best.safetensors")
-    assert isinstance(policy, NCAPPolicy)
-    library.say("measuring speed against the command")
-    task = replace(training.world, episode_seconds=scale.test_seconds)
+    """Blend a walk with a run, fit the map, test it at speeds in between, and play the schedule.
+
+    Of the walks, one for every seed, the one is taken whose blend falls least in the episodes of the fit, and is the
+    most regular.
+    """
+    walks, (runner, *_) = scale.trainings(WALK, "ncap"), scale.trainings(RUN, "ncap")
+    *places, fast = library.train([*walks, runner])
+    task = replace(runner.world, episode_seconds=scale.test_seconds)
     fitting, held_out = range(1000, 1000 + scale.episodes), range(scale.episodes)
-    found = measured_speeds(policy, theta, task, np.array(COMMANDS), fitting, library.threads)
-    speed_map = fit_map(COMMANDS, found)
-    reached = measured_speeds(policy, theta, task, speed_map.command(np.array(SPEEDS)), held_out, library.threads)
-    write_table(out / "variable-speed.csv", [_row(speed_map, *pair) for pair in zip(SPEEDS, reached, strict=True)])
+    blends, fits = [], []
+    for slow in places:
+        library.say(f"measuring speed against the command: {slow.name} with {fast.name}")
+        blends.append(blend(_best(slow)[:2], _best(fast)[:2]))
+        fits.append(try_commands(*blends[-1], task, COMMANDS, fitting, library.threads))
+    best = min(range(len(fits)), key=lambda i: _faults(fits[i]))
+    (policy, theta), fit = blends[best], fits[best]
+    about = {"walk": _best(places[best])[2], "run": _best(fast)[2]}
+    save_policy(out / "variable-speed.safetensors", policy, theta, about)
+    speed_map = fit_map(COMMANDS, np.array([trial.speeds for trial in fit]))
+    tests = try_commands(policy, theta, task, speed_map.command(np.array(SPEEDS)).tolist(), held_out, library.threads)
+    write_table(out / "variable-speed.csv", [_row(*pair) for pair in zip(SPEEDS, tests, strict=True)])
     steps = np.arange(task.steps) / task.steps
     targets = np.array(SCHEDULE)[np.searchsorted([part for part, _ in SCHEDULE], steps, side="right") - 1, 1]
-    controller = Brainstem(policy.bind(theta[None]), speed_map, targets[None], task.control_dt)
+    commands, moving = speed_map.command(targets)[None], speed_map.moves(targets)[None]
+    controller = Brainstem(policy.bind(theta[None]), commands, moving, task.control_dt)
     played = rollout(task, controller, [0], record=("velocity", "command", "foot_force"))
-    _figure(task, targets, played, speed_map, reached, out / "variable-speed.png")
+    _figure(task, targets, played, fit, tests, out / "variable-speed.png")
 
 
-def _row(speed_map: SpeedMap, target: float, speeds: Array) -> dict[str, object]:
-    walked = speeds[np.isfinite(speeds)]
-    speed = float(walked.mean()) if len(walked) else 0.0
+def _best(place: Path) -> tuple[NCAPPolicy, Array, dict[str, Any]]:
+    policy, theta, about = load_policy(place / "best.safetensors")
+    assert isinstance(policy, NCAPPolicy)
+    return policy, theta, about
+
+
+def _faults(fit: Sequence[Trial]) -> tuple[int, float]:
+    """(falls, mean irregularity)."""
+    return sum(trial.falls for trial in fit), 1.0 - float(np.mean([trial.gait.concentration for trial in fit]))
+
+
+def _row(target: float, trial: Trial) -> dict[str, object]:
     return {
         "target": target,
-        "command": float(speed_map.command(np.array(target))),
-        "speed": speed,
-        "error": abs(speed - target),
-        "falls": len(speeds) - len(walked),
-        "episodes": len(speeds),
+        "command": trial.command,
+        "speed": trial.speed,
+        "error": abs(trial.speed - target),
+        "falls": trial.falls,
+        "episodes": len(trial.speeds),
+        "gait": trial.gait.label,
+        "frequency_hz": trial.gait.frequency_hz,
+        "concentration": trial.gait.concentration,
     }
 
 
 @plots.styled
-def _figure(task: Task, targets: Array, played: Episodes, speed_map: SpeedMap, reached: Array, path: Path) -> None:
+def _figure(
+    task: Task, targets: Array, played: Episodes, fit: Sequence[Trial], tests: Sequence[Trial], path: Path
+) -> None:
     fig, axes = plots.figure(["speed speed speed map", "feet feet feet error"], size=(11, 5), heights=(1, 1))
     time: Array = np.arange(task.steps) * np.float64(task.control_dt)
     signals = {name: values[0] for name, values in played.signals.items()}
@@ -166,12 +234,18 @@ def _figure(task: Task, targets: Array, played: Episodes, speed_map: SpeedMap, r
     force: Array = np.nan_to_num(signals["foot_force"])
     plots.pressure_strips(axes["feet"], time, force, STANCE_FORCE)
     axes["feet"].set(xlabel="time (s)", title=_gaits_by_segment(task, force))
-    axes["map"].plot(speed_map.speeds, speed_map.commands, marker="o", markersize=3, color="#333333")
-    axes["map"].set(xlabel="speed (m/s)", ylabel="command c", title="Fitted map", xlim=(0, 1.3), ylim=(-0.05, 1.05))
+    for gait, colour in plots.GAIT_COLOURS.items():
+        having = [(trial.speed, trial.command) for trial in fit if trial.gait.label == gait and not trial.falls]
+        if having:
+            axes["map"].plot(*zip(*having, strict=True), "o", markersize=4, color=colour, label=gait)
+    axes["map"].set(xlabel="speed (m/s)", ylabel="command c", title="Speed and gait by the command")
+    axes["map"].set(xlim=(0, 1.3), ylim=(-0.05, 1.05))
+    axes["map"].legend(frameon=False, loc="lower right")
     axes["error"].axhspan(-0.1, 0.1, color="#EEEEEE")
-    for target, speeds in zip(SPEEDS, reached, strict=True):
-        axes["error"].plot([target] * len(speeds), speeds - target, ".", color=plots.POLICY_COLOURS["ncap"], alpha=0.6)
-    axes["error"].set(xlabel="target speed (m/s)", ylabel="error (m/s)", title="Held-out episodes", ylim=(-0.75, 0.75))
+    for target, trial in zip(SPEEDS, tests, strict=True):
+        errors, colour = trial.speeds - target, plots.GAIT_COLOURS[trial.gait.label]
+        axes["error"].plot([target] * len(errors), errors, ".", color=colour, alpha=0.6)
+    axes["error"].set(xlabel="target speed (m/s)", ylabel="error (m/s)", title="Held-out episodes", ylim=(-0.4, 0.4))
     plots.save_both(fig, path)
 
 

@@ -3,14 +3,13 @@
 So a run keeps the few policies that did best in them, and at its end plays these, and its last one, on more episodes.
 """
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.learn.executors import CHUNK, Chunk, Executor, joined
+from ncap.learn.executors import CHUNK, Chunk, Executor
 from ncap.learn.search import Search
 from ncap.policies.storage import Policy, describe, load_policy, save_policy
 from ncap.runs import Run
@@ -44,24 +43,23 @@ def keep(run: Run, candidate: Candidate) -> float:
 def choose(
     run: Run,
     last: Candidate,
-    courses: Callable[[Policy], Sequence[tuple[Task, Policy]]],
+    task: Task,
     epochs: int,
     executor: Executor,
 ) -> None:
     """Write the run's best and its last policy: the best has the highest mean return in the final episodes.
 
-    courses: every task that a policy is trained on, and what the policy is there. epochs: of the run.
+    epochs: of the run.
     """
     seeds = FINAL_SEEDS[:epochs]
     candidates = {candidate[2]["epoch"]: candidate for candidate in (*map(load_policy, _finalists(run)), last)}
     returns = {}
     for epoch, (policy, theta, _) in candidates.items():
         chunks = [
-            Chunk(task=task, policy=describe(brain), search=Search(mean=theta), seeds=seeds[first:][:CHUNK])
-            for task, brain in courses(policy)
+            Chunk(task=task, policy=describe(policy), search=Search(mean=theta), seeds=seeds[first:][:CHUNK])
             for first in range(0, len(seeds), CHUNK)
         ]
-        returns[epoch] = float(joined(executor.play(chunks)).returns.mean())
+        returns[epoch] = float(np.concatenate([played.returns for played in executor.play(chunks)]).mean())
     policy, theta, about = candidates[max(returns, key=lambda epoch: returns[epoch])]
     best = about | {"final_return": returns[about["epoch"]]}
     save_policy(run.folder / "best.safetensors", policy, theta, best)

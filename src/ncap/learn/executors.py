@@ -79,17 +79,6 @@ def play(chunk: Chunk, threads: int = 1) -> Played:
     )
 
 
-def joined(parts: Sequence[Played]) -> Played:
-    """Several parts as one, without moments."""
-    return Played(
-        returns=np.concatenate([part.returns for part in parts]),
-        falls=sum(part.falls for part in parts),
-        steps=sum(part.steps for part in parts),
-        cpu_seconds=sum(part.cpu_seconds for part in parts),
-        moments=None,
-    )
-
-
 class Executor(Protocol):
     """Plays chunks somewhere and returns the results in their order."""
 

@@ -198,7 +198,7 @@ def train(
         report(row)
     last, _ = _tested(training, learner, state, threads)
     keep(run, last)
-    choose(run, last, lambda policy: [(training.world, policy)], training.epochs, LocalExecutor(threads))
+    choose(run, last, training.world, training.epochs, LocalExecutor(threads))
     shutil.rmtree(memory, ignore_errors=True)
     return state
 

@@ -19,8 +19,7 @@ AnyTraining = Training | Reinforcement
 def run_name(training: AnyTraining) -> str:
     """What a run's folder is called: TASK-POLICY-SEED, with what is unusual about it in between."""
     algorithm = f"{training.algorithm}-" if isinstance(training, Reinforcement) else ""
-    speeds = "speeds-" if isinstance(training, Training) and training.speeds else ""
-    return f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{speeds}{training.seed}"
+    return f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{training.seed}"
 
 
 def read_training(folder: Path) -> AnyTraining:

@@ -18,7 +18,7 @@ from ncap.learn.ars import ARS
 from ncap.learn.best import TEST_SEEDS, Candidate, choose, keep
 from ncap.learn.cma import CMA
 from ncap.learn.es import EPISODES, PRESETS
-from ncap.learn.executors import CHUNK, Chunk, Executor, Played, joined
+from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
 from ncap.policies.ncap import COMMANDS, NCAPPolicy
@@ -55,9 +55,6 @@ class Training:
     """Size of mutations, with CMA-ES of the first ones; None: the preset's."""
     episode_seconds: float | None = None
     """Length of a test episode; None: the task's."""
-    speeds: tuple[float, ...] = ()
-    """m/s, rising: every training episode is played at each of these target speeds, the slowest at the command 0 with
-    small steps, the fastest at 1 with large ones. Empty: at the task's speed and the command."""
 
     def __post_init__(self) -> None:
         find_task(self.task)
@@ -69,21 +66,16 @@ class Training:
             raise UserError(f"candidates need at least one training episode, not {self.episodes}")
         if self.training_seconds is not None and not self.world.control_dt <= self.training_seconds < np.inf:
             raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
-        object.__setattr__(self, "speeds", tuple(self.speeds))
-        if self.speeds and (len(self.speeds) < 2 or self.speeds[0] <= 0 or (np.diff(self.speeds) <= 0).any()):
-            raise UserError(f"speeds are two or more rising ones above 0, not {' '.join(map(str, self.speeds))}")
         policy, method = self.initial_policy(), self.evolution
         filled: dict[str, Any] = {"population": method.population, "sigma": method.sigma}
         episodes, seconds = EPISODES[type(method)]
         if self.episodes is None:
-            filled["episodes"] = 1 if self.speeds else episodes
+            filled["episodes"] = episodes
         if self.training_seconds is None:
             whole = self.world.episode_seconds
             filled["training_seconds"] = whole if seconds is None else min(seconds, whole)
         if isinstance(policy, NCAPPolicy):
             filled["command"] = policy.command
-        elif self.speeds:
-            raise UserError(f"only ncap has a command that sets its speed, not {self.policy}")
         for name, value in filled.items():
             object.__setattr__(self, name, value)
 
@@ -113,18 +105,7 @@ class Training:
         policy = policy_of(self.policy, self.task, self.command, (256, 256))
         if not isinstance(policy, NCAPPolicy):
             return policy
-        return replace(policy, copies=self.evolution.copies, recruits=bool(self.speeds))
-
-    def courses(self, policy: Policy) -> list[tuple[Task, Policy]]:
-        """What is trained at once: at every speed the task and the policy with the speed's command."""
-        if not self.speeds:
-            return [(self.world, policy)]
-        assert isinstance(policy, NCAPPolicy)
-        commands = (np.array(self.speeds) - self.speeds[0]) / (self.speeds[-1] - self.speeds[0])
-        return [
-            (replace(self.world, target_speed=speed), replace(policy, command=command))
-            for speed, command in zip(self.speeds, commands.tolist(), strict=True)
-        ]
+        return replace(policy, copies=self.evolution.copies)
 
 
 def world_of(task: str, contact: str, episode_seconds: float | None) -> Task:
@@ -205,9 +186,8 @@ def train(
     while state.epoch < training.epochs:
         started = time.perf_counter()
         current = normalised(policy, state.moments)
-        chunks, tests = epoch_chunks(training, current, state)
-        played = executor.play([*chunks, *tests])
-        candidates, tested = played[: len(chunks)], joined(played[len(chunks) :])
+        chunks, test = epoch_chunks(training, current, state)
+        *candidates, tested = executor.play([*chunks, test])
         best_return = keep(run, _candidate(training, current, state, tested))
         row = _advance(training, policy, state, candidates, tested)
         run.save(state.to_checkpoint())
@@ -215,20 +195,17 @@ def train(
         run.append_progress(row)
         report(row)
     current = normalised(policy, state.moments)
-    tested = joined(executor.play(epoch_chunks(training, current, state)[1]))
+    (tested,) = executor.play([epoch_chunks(training, current, state)[1]])
     last = _candidate(training, current, state, tested)
     keep(run, last)
-    choose(run, last, training.courses, training.epochs, executor)
+    choose(run, last, training.world, training.epochs, executor)
     return state
 
 
-def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list[Chunk], list[Chunk]]:
+def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list[Chunk], Chunk]:
     """All candidates in chunks of a fixed size, for every training episode; and the test episodes of the mean."""
     method, epoch = training.evolution, state.epoch
-    tests = [
-        Chunk(task=task, policy=describe(brain), search=state.search, seeds=TEST_SEEDS)
-        for task, brain in training.courses(policy)
-    ]
+    test = Chunk(task=training.world, policy=describe(policy), search=state.search, seeds=TEST_SEEDS)
     draws = seeding.generator(training.seed, "training episode", epoch)
     everybody = range(method.population)
     chunks = [
@@ -243,10 +220,9 @@ def epoch_chunks(training: Training, policy: Policy, state: State) -> tuple[list
             moments=isinstance(policy, MLPPolicy),
         )
         for episode in draws.integers(2**31, 2**32, training.episodes)
-        for test in tests
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
-    return chunks, tests
+    return chunks, test
 
 
 def _advance(

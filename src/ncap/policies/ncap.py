@@ -5,7 +5,7 @@ legs. The rhythm generator is frozen.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -33,8 +33,12 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
-AMPLITUDES: Final = (0.5, 3.0)
-"""Gain of the pattern formation at the commands 0 and 1 where the command recruits."""
+PACES: Final = ("slow", "fast")
+"""The two sets of weights of a policy whose command recruits."""
+FULL_STEPS: Final = 0.1
+"""The command up to which its steps grow, and from which on the fast weights take over from the slow ones."""
+SMALL_STEPS: Final = 0.3
+"""Drive of its joints at the command 0, beside that of full steps."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -71,14 +75,15 @@ class NCAPPolicy:
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
     recruits: bool = False
-    """Whether the command sets the size of the steps too, and not the rhythm alone: so speed can vary."""
+    """Whether there are two sets of weights, slow and fast ones, which the command recruits one after the other: as it
+    rises, the steps of the slow ones grow, and then the fast ones take over. So one policy has many speeds."""
 
     def __post_init__(self) -> None:
         check_command(self.command)
 
     @cached_property
     def space(self) -> ParamSpace:
-        """92 weights when compact, 708 with 8 copies."""
+        """92 weights when compact, 708 with 8 copies; twice as many if the command recruits."""
         reflexes = np.array([[REFLEXES.get((a, h), 0.0) for a in AFFERENTS] for h in HALF_CENTRES])
         pattern = np.array([[PATTERN[joint, h] for h in HALF_CENTRES] for joint in MOVED])
         blocks = [
@@ -102,6 +107,8 @@ class NCAPPolicy:
                 )
             )
             blocks.append(Block(name=f"PF.{girdle}.bias", initial=np.zeros(2), labels=(MOVED,)))
+        if self.recruits:
+            blocks = [replace(block, name=f"{pace}.{block.name}") for pace in PACES for block in blocks]
         return ParamSpace(blocks)
 
     @cached_property
@@ -126,15 +133,28 @@ class NCAPController:
             pair = np.stack([weights[name.format(girdle)] for girdle in GIRDLES], axis=1)
             return np.ascontiguousarray(pair[:, _GIRDLE_OF_LEG])
 
-        self.circuit, self._preset = policy.circuit, policy.preset
-        self.afferent = per_leg("AF.{}")
-        self.pattern = per_leg("PF.{}")
-        self.bias = per_leg("PF.{}.bias")
+        self.circuit, self._preset, self._recruits = policy.circuit, policy.preset, policy.recruits
+        paces = [f"{pace}." for pace in PACES] if policy.recruits else [""]
+        self._weights = [[per_leg(pace + name) for pace in paces] for name in ("AF.{}", "PF.{}", "PF.{}.bias")]
         self.command = np.full(len(theta), policy.command)
+        self.feedback = True
+        """Whether the afferents reach the rhythm generator."""
         self.share = np.ones(len(theta))
         """(P,) in [0, 1]: how much of the pattern reaches the joints; with 0 the robot keeps its standing pose."""
-        self._amplitudes = AMPLITUDES if policy.recruits else (1.0, 1.0)
         self._half_centres = [self.circuit.columns(name) for name in HALF_CENTRES]
+
+    @property
+    def command(self) -> Array:
+        """(P,) in [0, 1]. To set it blends the weights of a policy that recruits."""
+        return self._command
+
+    @command.setter
+    def command(self, command: Array) -> None:
+        self._command = command
+        self._afferent, self._pattern, self._bias = (
+            paces[0] if len(paces) == 1 else _blend(paces[0], paces[1], command) for paces in self._weights
+        )
+        self._drive = np.interp(command, (0.0, FULL_STEPS), (SMALL_STEPS, 1.0)) if self._recruits else 1.0
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
         """One of the rhythm's standing starts for each individual, picked by its episode's seed.
@@ -150,16 +170,23 @@ class NCAPController:
     def act(self, state: CircuitState, observation: Array) -> tuple[CircuitState, Array]:
         """(next state, action (P, leg, 3)) from observations (P, leg, 10)."""
         signals = np.maximum(np.concatenate((-observation, observation), axis=-1), 0.0)
-        drive = np.matmul(self.afferent, signals[..., None])[..., 0]  # (P, leg, half-centre)
+        drive = np.matmul(self._afferent, signals[..., None])[..., 0]  # (P, leg, half-centre)
+        if not self.feedback:
+            drive = np.zeros_like(drive)
         state = self.circuit.step(state, rhythm_inputs(self.command, drive[..., 0], drive[..., 1]))
         outputs = self.circuit.outputs(state)
         rhythm = np.stack([outputs[:, columns] for columns in self._half_centres], axis=-1)
         action = np.zeros((len(observation), len(LEGS), 3))
-        gain = self.share * np.interp(self.command, (0.0, 1.0), self._amplitudes)
-        pattern = np.matmul(self.pattern, rhythm[..., None])[..., 0] + self.bias
-        action[..., 1:] = np.tanh(gain[:, None, None] * pattern)
+        pattern = np.matmul(self._pattern, rhythm[..., None])[..., 0] + self._bias
+        action[..., 1:] = np.tanh((self.share * self._drive)[:, None, None] * pattern)
         return state, action
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
         """Activity of all neurons."""
         return {"neurons": self.circuit.outputs(state)}
+
+
+def _blend(slow: Array, fast: Array, command: Array) -> Array:
+    """Weights (P, …) between two sets, at commands (P,)."""
+    share = np.interp(command, (FULL_STEPS, 1.0), (0.0, 1.0)).reshape(-1, *[1] * (slow.ndim - 1))
+    return (1.0 - share) * slow + share * fast

@@ -27,7 +27,6 @@ class Brain:
         self._whole = self._controller if isinstance(self._controller, NCAPController) else None
         if self._whole is not None:  # the circuit is shared with every controller of the policy: cut a copy
             self._intact = self._whole.circuit
-            self._reflexes = self._whole.afferent
         self._state: Any = None
 
     @property
@@ -65,7 +64,7 @@ class Brain:
     def set_feedback(self, on: bool) -> None:
         """Connect or cut all afferents: without them the rhythm is the circuit's alone."""
         if self._whole is not None:
-            self._whole.afferent = self._reflexes if on else np.zeros_like(self._reflexes)
+            self._whole.feedback = on
 
     def reset(self, seed: int) -> None:
         """Begin an episode."""
