@@ -86,19 +86,19 @@ def test_onsets_are_interpolated_between_samples():
 SAMPLE = 0.03
 
 
-def pressures(touchdowns, stride=0.45, duty=0.6, seconds=12.0):
-    """Pressure (T, leg) of 40 N in stance, sampled as coarsely as an episode."""
+def contacts(touchdowns, stride=0.45, duty=0.6, seconds=12.0):
+    """Contacts (T, leg), sampled as coarsely as an episode."""
     time = np.arange(0, seconds, SAMPLE)[:, None]
-    return 40.0 * ((time / stride - np.array(touchdowns)) % 1.0 < duty)
+    return (time / stride - np.array(touchdowns)) % 1.0 < duty
 
 
 @pytest.mark.parametrize(("label", "touchdowns", "duty"), GAITS)
 def test_ideal_footfalls_have_their_names(label, touchdowns, duty):
-    assert measure_footfalls(pressures(touchdowns, duty=duty), SAMPLE, 5.0).label == label
+    assert measure_footfalls(contacts(touchdowns, duty=duty), SAMPLE).label == label
 
 
 def test_numbers_of_known_footfalls():
-    gait = measure_footfalls(pressures((0.25, 0.75, 0.0, 0.5), duty=0.7), SAMPLE, 5.0)
+    gait = measure_footfalls(contacts((0.25, 0.75, 0.0, 0.5), duty=0.7), SAMPLE)
     assert gait.frequency_hz == pytest.approx(1 / 0.45, rel=0.01)
     assert gait.left_right_phase == pytest.approx((0.5, 0.5), abs=0.02)
     assert gait.fore_hind_phase == pytest.approx((0.25, 0.25), abs=0.02)
@@ -108,44 +108,43 @@ def test_numbers_of_known_footfalls():
 
 
 def test_feet_that_bounce_keep_their_gait():
-    feet = pressures((0.5, 0.0, 0.0, 0.5), duty=0.5)
+    feet = contacts((0.5, 0.0, 0.0, 0.5), duty=0.5)
     bounced = feet.copy()
-    bounced[np.random.default_rng(0).random(feet.shape) < 0.15] = 0.0  # the foot leaves the ground for a sample
-    assert len(stance_onsets(bounced[:, 0], SAMPLE, 5.0)) > 1.4 * len(stance_onsets(feet[:, 0], SAMPLE, 5.0))
-    gait = measure_footfalls(bounced, SAMPLE, 5.0)
+    bounced[np.random.default_rng(0).random(feet.shape) < 0.15] = False  # the foot leaves the ground for a sample
+    assert np.diff(bounced[:, 0]).sum() > 1.4 * np.diff(feet[:, 0]).sum()  # more touchdowns and lifts
+    gait = measure_footfalls(bounced, SAMPLE)
     assert (gait.label, gait.frequency_hz) == ("trot", pytest.approx(1 / 0.45, rel=0.01))
 
 
 def test_feet_that_touch_for_one_sample_have_a_gait():
-    feet = np.zeros((400, 4))
-    feet[::7, :2] = feet[1::7, 2:] = feet[2::7, 2:] = 40.0
-    feet[1::21, :2] = 20.0  # in some strides the fore feet touch for two samples
-    gait = measure_footfalls(feet, SAMPLE, 5.0)
+    feet = np.zeros((400, 4), bool)
+    feet[::7, :2] = feet[1::7, 2:] = feet[2::7, 2:] = True
+    feet[1::21, :2] = True  # in some strides the fore feet touch for two samples
+    gait = measure_footfalls(feet, SAMPLE)
     assert (gait.label, gait.frequency_hz) == ("pronk", pytest.approx(1 / 0.21, rel=0.01))
     assert gait.concentration > 0.95
 
 
 @pytest.mark.parametrize("stride", [0.225, 0.9, 0.6], ids=["two steps for one", "one for two", "another speed"])
 def test_a_foot_that_steps_at_another_rate_has_no_gait(stride):
-    feet = pressures((0.5, 0.0, 0.0, 0.5), duty=0.4)
-    feet[:, 0] = pressures((0.5,) * 4, stride=stride, duty=0.4)[:, 0]
-    assert measure_footfalls(feet, SAMPLE, 5.0).label == "none"
+    feet = contacts((0.5, 0.0, 0.0, 0.5), duty=0.4)
+    feet[:, 0] = contacts((0.5,) * 4, stride=stride, duty=0.4)[:, 0]
+    assert measure_footfalls(feet, SAMPLE).label == "none"
 
 
 def test_feet_that_step_at_random_have_no_phase():
-    feet = 40.0 * (np.random.default_rng(1).normal(size=(400, 4)).cumsum(axis=0) % 8 < 4)
-    assert measure_footfalls(feet, SAMPLE, 5.0).concentration < 0.5
+    feet = np.random.default_rng(1).normal(size=(400, 4)).cumsum(axis=0) % 8 < 4
+    assert measure_footfalls(feet, SAMPLE).concentration < 0.5
 
 
-def test_feet_that_stand_have_no_gait_however_their_load_sways():
-    sway = 30.0 + np.sin(np.arange(400) / 3)[:, None] * np.array([1, -1, 1, -1])
-    gait = measure_footfalls(sway, SAMPLE, 5.0)
+def test_feet_that_stand_have_no_gait():
+    gait = measure_footfalls(np.ones((400, 4), bool), SAMPLE)
     assert (gait.label, gait.frequency_hz, gait.duty) == ("none", 0.0, 1.0)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 40])
 def test_too_few_strides_are_no_gait(steps):
-    assert measure_footfalls(pressures((0.5, 0.0, 0.0, 0.5))[:steps], SAMPLE, 5.0).label == "none"
+    assert measure_footfalls(contacts((0.5, 0.0, 0.0, 0.5))[:steps], SAMPLE).label == "none"
 
 
 def test_stride_phases_by_hand():

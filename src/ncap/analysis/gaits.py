@@ -1,7 +1,7 @@
 """Gaits from footfalls: phases between legs with circular statistics, duty factor, frequency, and the gait's name.
 
 Works on arrays only. Neurons switch cleanly, so `measure_gait` takes the times at which they do. Feet bounce, slip and
-touch for a single sample in a run, so `measure_footfalls` takes the rhythm of their pressure. Phases are in [0, 1),
+touch for a single sample in a run, so `measure_footfalls` takes the rhythm of their contacts. Phases are in [0, 1),
 legs in the order FL, FR, HL, HR.
 """
 
@@ -89,17 +89,18 @@ def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_toleran
     )
 
 
-def measure_footfalls(pressure: Array, dt: float, threshold: float) -> Gait:
-    """Measure one individual's gait from the pressure (T, leg) on its feet, sampled every dt seconds.
+def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
+    """Measure one individual's gait from the contacts (T, leg) of its feet with the ground, sampled every dt seconds.
 
-    The stride is the rhythm in which all feet together are pressed most. A foot's phase in a stride is that of its
-    pressure's first harmonic, about the middle of its stance. Grounded above the threshold.
+    The stride is the rhythm that all feet together have most of. A foot's phase in a stride is that of its first
+    harmonic, which is the middle of its stance.
     """
-    if min(len(stance_onsets(pressure[:, leg], dt, threshold)) for leg in range(4)) < 3:
-        return _no_gait(pressure, threshold)
-    rates = np.fft.rfftfreq(8 * len(pressure), dt)
-    swinging = (pressure - pressure.mean(axis=0)) * np.hanning(len(pressure))[:, None]
-    strength = np.abs(np.fft.rfft(swinging, 8 * len(pressure), axis=0))  # (rate, leg)
+    stance = contact.astype(float)
+    if min(len(stance_onsets(stance[:, leg], dt)) for leg in range(4)) < 3:
+        return _no_gait(stance)
+    rates = np.fft.rfftfreq(8 * len(stance), dt)
+    swinging = (stance - stance.mean(axis=0)) * np.hanning(len(stance))[:, None]
+    strength = np.abs(np.fft.rfft(swinging, 8 * len(stance), axis=0))  # (rate, leg)
     possible = (rates >= STRIDE_HZ[0]) & (rates <= STRIDE_HZ[1])
     frequency = float(rates[np.argmax(possible * (strength**2).sum(axis=1))])
 
@@ -109,16 +110,16 @@ def measure_footfalls(pressure: Array, dt: float, threshold: float) -> Gait:
         return found
 
     stride = 1 / (frequency * dt)  # in samples; windows are two strides long and begin a stride apart
-    middles = np.arange(stride, len(pressure) - stride, stride)
+    middles = np.arange(stride, len(stance) - stride, stride)
     if len(middles) < 3:
-        return _no_gait(pressure, threshold)
-    time = np.arange(len(pressure))
+        return _no_gait(stance)
+    time = np.arange(len(stance))
     windows = 1 + np.cos(np.pi * np.clip((time - middles[:, None]) / stride, -1, 1))
-    phases = -np.angle((windows * np.exp(-2j * np.pi * time / stride)) @ pressure) / (2 * np.pi)  # (stride, leg)
+    phases = -np.angle((windows * np.exp(-2j * np.pi * time / stride)) @ stance) / (2 * np.pi)  # (stride, leg)
     return _gait(
         [(phases[:, j] - phases[:, i]) % 1.0 for i, j in PAIRS],
         frequency_hz=frequency,
-        duty=float((pressure > threshold).mean()),
+        duty=float(stance.mean()),
         in_step=bool((at(frequency) > np.maximum(at(frequency / 2), at(2 * frequency) / 2)).all()),
     )
 
@@ -177,7 +178,7 @@ def _gait(
     )
 
 
-def _no_gait(stance: Array, threshold: float) -> Gait:
+def _no_gait(stance: Array, threshold: float = 0.5) -> Gait:
     nan = (float("nan"), float("nan"))
     return Gait(
         label="none",

@@ -16,7 +16,6 @@ from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.policy import Controller, RandomController, ZeroController
 from ncap.policies.storage import Policy, load_policy, shipped_policies
 from ncap.rollout import Episodes, rollout
-from ncap.sim.a1 import A1
 from ncap.tasks import Task, build
 
 Array = NDArray[np.float64]
@@ -121,8 +120,8 @@ def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:
 
 
 def foot_gait(force: Array, control_dt: float) -> Gait:
-    """The gait of foot forces (T, leg) in N, as the feet's sensors report them: clipped."""
-    return measure_footfalls(np.clip(force, 0.0, A1.foot_force_max), control_dt, STANCE_FORCE)
+    """The gait of foot forces (T, leg) in N."""
+    return measure_footfalls(force > STANCE_FORCE, control_dt)
 
 
 def summarise_gaits(gaits: Sequence[Gait]) -> GaitSummary:
