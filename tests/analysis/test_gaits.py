@@ -76,6 +76,13 @@ def test_bound_tolerance_separates_bound_from_gallop():
     assert classify(left_right, half, half, 0.4, bound_tolerance=0.025) == "gallop"
 
 
+def test_sides_on_either_side_of_a_border_count_by_their_mean_if_they_agree():
+    half = np.array([0.5, 0.5])
+    assert classify(half, np.array([0.11, 0.08]), np.array([0.39, 0.42]), 0.6) == "pace"
+    assert classify(half, np.array([0.13, 0.08]), np.array([0.37, 0.42]), 0.6) == "walk"
+    assert classify(half, np.array([0.20, 0.08]), np.array([0.30, 0.42]), 0.6) == "none"
+
+
 def test_onsets_are_interpolated_between_samples():
     # rises from 0 to 1 between samples 2 and 3: crosses 0.5 half-way, 0.25 after a quarter
     signal = np.array([0.0, 0, 0, 1, 1, 0, 0, 1])

@@ -127,9 +127,11 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
 def classify(left_right: Array, fore_hind: Array, diagonal: Array, duty: float, bound_tolerance: float = 0.05) -> str:
     """The gait's name, from phases (2,) each, by the rules used with Danner's model (Lemieux et al. 2016).
 
-    They have no name for four feet that land together, which is a pronk.
+    They have no name for four feet that land together, which is a pronk. Two sides that agree within 0.1 count by their
+    mean: else a regular gait would have no name where they lie on either side of a border.
     """
     left_right, fore_hind, diagonal = (circular_distance(p, 0.0) for p in (left_right, fore_hind, diagonal))
+    fore_hind, diagonal = (p if np.ptp(p) > 0.1 else np.full(2, p.mean()) for p in (fore_hind, diagonal))
 
     def alternating(distance: Array) -> bool:
         return bool((distance >= 0.25).all())
