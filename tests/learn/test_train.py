@@ -19,10 +19,11 @@ from ncap.learn.best import TEST_SEEDS
 from ncap.learn.executors import LocalExecutor, play
 from ncap.learn.search import Search
 from ncap.learn.start import go_on as finish_from
-from ncap.learn.start import read_training
+from ncap.learn.start import read_training, run_name
 from ncap.learn.train import Training, epoch_chunks, train
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.storage import load_policy, read_tensors
+from ncap.rollout import rollout
 from ncap.runs import Run, read_progress
 from ncap.tasks import TASKS
 
@@ -277,6 +278,29 @@ def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):
     assert np.array(policy.std) ** 2 == pytest.approx(np.maximum(squares / count - (total / count) ** 2, 1e-4))
 
 
+def test_training_begins_from_given_weights_and_for_another_speed(tmp_path):
+    first = finish(tmp_path / "first")
+    training = replace(TRAINING, start=str(tmp_path / "first" / "last.safetensors"), target_speed=0.7)
+    assert np.array_equal(training.initial_weights(), first)
+    assert (training.world.target_speed, TRAINING.world.target_speed) == (0.7, 0.5)
+    assert run_name(training) == "flat-walk-ncap-0.7ms-5"
+    finish(tmp_path / "second", replace(training, epochs=1))
+    policy, _, about = load_policy(tmp_path / "second" / "finalists" / "epoch-000000.safetensors")
+    played = rollout(training.world, policy.bind(np.tile(first, (5, 1))), TEST_SEEDS)
+    assert about["test_return"] == played.returns.mean()
+    assert replace(training, start="moved") == training
+
+
+def test_only_circuits_of_the_same_size_can_be_a_start():
+    for settings, complaint in (
+        ({"start": "mlp-flat-walk"}, "only a circuit can begin from another, not an MLP: mlp-flat-walk"),
+        ({"start": "ncap-flat-walk", "policy": "mlp"}, "only a circuit"),
+        ({"start": "ncap-flat-speeds"}, "ncap-flat-speeds has 184 weights, but 92 are needed"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            Training(task="flat-walk", **settings).initial_weights()
+
+
 def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
     for arguments, wrong in (
         (["train", "swim"], "unknown task 'swim'"),
@@ -284,6 +308,8 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "flat-walk", "--policy", "mlp:big"], "mlp:64x64"),
         (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, ars, paper, released"),
         (["train", "flat-walk", "--command", "2"], "outside [0, 1]"),
+        (["train", "flat-walk", "--target-speed", "-1"], "target_speed must be positive, not -1"),
+        (["train", "flat-walk", "--start", "horse"], "unknown policy 'horse'; valid: mlp-flat-run"),
         (["train", "--resume", str(tmp_path / "nothing")], "holds no run"),
     ):
         with pytest.raises(SystemExit) as stop:

@@ -19,6 +19,8 @@ def train(
     policy: str | None = None,
     preset: str = "default",
     command: float | None = None,
+    target_speed: float | None = None,
+    start: str | None = None,
     contact: str = "default",
     seed: int = 0,
     epochs: int = 60,
@@ -43,6 +45,9 @@ def train(
         policy: ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg.
         preset: Settings of evolution: default (CMA-ES for ncap, ARS for an MLP), ars, paper or released.
         command: Brainstem command in [0, 1]; by default the task's.
+        target_speed: Speed in m/s that evolution rewards; by default the task's.
+        start: A trained circuit whose weights evolution begins with: a shipped one, a run or a file; by default the
+            untrained one.
         contact: Contact preset: default, elliptic or released.
         seed: Seed of the run. The same seed gives the same weights, bit for bit.
         epochs: Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution.
@@ -80,6 +85,8 @@ def train(
                 policy=policy,
                 preset=preset,
                 command=command,
+                target_speed=target_speed,
+                start=start,
                 contact=contact,
                 seed=seed,
                 epochs=epochs,
@@ -88,6 +95,7 @@ def train(
                 training_seconds=training_seconds,
                 sigma=sigma,
             )
+            training.initial_weights()  # a wrong start is refused before there is a folder
         else:
             policy = policy or "mlp"
             training = Reinforcement(
@@ -101,6 +109,8 @@ def train(
             )
             asked = {
                 "--preset": preset != "default",
+                "--target-speed": target_speed is not None,
+                "--start": start is not None,
                 "--population": population is not None,
                 "--episodes": episodes is not None,
                 "--training-seconds": training_seconds is not None,

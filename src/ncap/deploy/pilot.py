@@ -3,7 +3,6 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from ncap.errors import UserError
 from ncap.legs import LEGS
 from ncap.policies.ncap import COMMANDS, NCAPPolicy
 from ncap.policies.policy import Controller, ZeroController
-from ncap.policies.storage import Policy, describe, load_policy, shipped_policies
+from ncap.policies.storage import Policy, describe, find_policy
 from ncap.sim.robot import OBSERVATIONS, Robot
 
 Array = NDArray[np.float64]
@@ -44,16 +43,13 @@ def find_pilot(name: str) -> Pilot:
     if name == "zero":
         return Pilot(name=name, controller=ZeroController(), control_dt=CONTROL_DT, checksum=_digest("zero", b""))
     policy: Policy
-    shipped = shipped_policies()
-    path, task = shipped.get(name, Path(name)), "flat-walk"
+    task = "flat-walk"
     if name == "untrained":
         policy = NCAPPolicy(command=COMMANDS["walk"])
         theta = policy.space.initial
-    elif path.exists():
-        policy, theta, about = load_policy(path / "best.safetensors" if path.is_dir() else path)
-        task = about.get("training", {}).get("task", task)
     else:
-        raise UserError(f"unknown policy {name!r}; valid: {', '.join((*BUILT_IN, *shipped))}, a run, a file")
+        policy, theta, about = find_policy(name, *BUILT_IN)
+        task = about.get("training", {}).get("task", task)
     return Pilot(
         name=name,
         controller=policy.bind(theta[None]),

@@ -3,18 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis.gaits import Gait, circular_mean, measure_footfalls
-from ncap.errors import UserError
 from ncap.learn.train import default_command
 from ncap.policies.ncap import NCAPPolicy
 from ncap.policies.policy import Controller, RandomController, ZeroController
-from ncap.policies.storage import Policy, load_policy, shipped_policies
+from ncap.policies.storage import Policy, find_policy
 from ncap.rollout import Episodes, rollout
 from ncap.tasks import Task, build
 
@@ -69,15 +67,11 @@ def find_controller(name: str, task: str, individuals: int) -> tuple[Controller,
     if name == "random":
         return RandomController(), 0
     policy: Policy
-    shipped = shipped_policies()
-    path = shipped.get(name, Path(name))
     if name == "untrained":
         policy = NCAPPolicy(command=default_command(task))
         theta = policy.space.initial
-    elif path.exists():
-        policy, theta, _ = load_policy(path / "best.safetensors" if path.is_dir() else path)
     else:
-        raise UserError(f"unknown policy {name!r}; valid: {', '.join((*BUILT_IN, *shipped))}, a run, a file")
+        policy, theta, _ = find_policy(name, *BUILT_IN)
     return policy.bind(np.tile(theta, (individuals, 1))), policy.space.size
 
 

@@ -18,8 +18,12 @@ AnyTraining = Training | Reinforcement
 
 def run_name(training: AnyTraining) -> str:
     """What a run's folder is called: TASK-POLICY-SEED, with what is unusual about it in between."""
-    algorithm = f"{training.algorithm}-" if isinstance(training, Reinforcement) else ""
-    return f"{training.task}-{algorithm}{training.policy.replace(':', '-')}-{training.seed}"
+    words = [training.task, training.policy.replace(":", "-"), str(training.seed)]
+    if isinstance(training, Reinforcement):
+        words.insert(1, training.algorithm)
+    elif training.target_speed is not None:
+        words.insert(2, f"{training.target_speed:g}ms")
+    return "-".join(words)
 
 
 def read_training(folder: Path) -> AnyTraining:

@@ -6,7 +6,7 @@ are addressed by seed and epoch, so a resumed run ends in the same weights as an
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.learn.search import Search
 from ncap.policies.mlp import INPUTS, MLPPolicy
 from ncap.policies.ncap import COMMANDS, NCAPPolicy
-from ncap.policies.storage import Policy, describe
+from ncap.policies.storage import Policy, describe, find_policy
 from ncap.runs import Checkpoint, Run
 from ncap.tasks import Task, find_task
 
@@ -42,6 +42,11 @@ class Training:
     """Settings of evolution: default, ars, paper or released."""
     command: float | None = None
     """Brainstem command; None: the task's."""
+    target_speed: float | None = None
+    """m/s; None: the task's."""
+    start: str | None = field(default=None, compare=False)
+    """A circuit with the weights to begin from: a shipped one, a run, a file; None: the priors. It does not count when
+    trainings are compared, as folders move."""
     contact: str = "default"
     seed: int = 0
     epochs: int = 60
@@ -81,8 +86,9 @@ class Training:
 
     @property
     def world(self) -> Task:
-        """The task with the contact preset and the length that were asked for."""
-        return world_of(self.task, self.contact, self.episode_seconds)
+        """The task with the contact preset, the length and the speed that were asked for."""
+        world = world_of(self.task, self.contact, self.episode_seconds)
+        return world if self.target_speed is None else replace(world, target_speed=self.target_speed)
 
     @property
     def practice_seconds(self) -> float:
@@ -106,6 +112,18 @@ class Training:
         if not isinstance(policy, NCAPPolicy):
             return policy
         return replace(policy, copies=self.evolution.copies)
+
+    def initial_weights(self) -> Array:
+        """(D,) the weights before training."""
+        policy = self.initial_policy()
+        if self.start is None:
+            return policy.space.initial
+        found, theta, _ = find_policy(self.start)
+        if not isinstance(policy, NCAPPolicy) or not isinstance(found, NCAPPolicy):
+            raise UserError(f"only a circuit can begin from another, not an MLP: {self.start}")
+        if len(theta) != policy.space.size:
+            raise UserError(f"{self.start} has {len(theta)} weights, but {policy.space.size} are needed")
+        return theta
 
 
 def world_of(task: str, contact: str, episode_seconds: float | None) -> Task:
@@ -178,8 +196,7 @@ def train(
     """Do the epochs that are left. report(row of progress) is called after each."""
     policy = training.initial_policy()
     if state is None:
-        initial = policy.space.initial
-        state = State(0, training.evolution.start(initial), np.zeros((3, INPUTS)))
+        state = State(0, training.evolution.start(training.initial_weights()), np.zeros((3, INPUTS)))
     elif set(state.search.memory) != set(training.evolution.start(state.theta).memory):
         raise UserError(f"the checkpoint in {run.folder} was made by another method of evolution")
     run.rewind_progress(state.epoch)

@@ -117,6 +117,18 @@ def shipped_policies() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
 
 
+def find_policy(name: str, *others: str) -> tuple[Policy, Array, dict[str, Any]]:
+    """(policy, weights (D,), about) of a shipped policy, a run directory (its best policy) or a policy file.
+
+    others: valid names that the caller has dealt with, for the message if there is no such policy.
+    """
+    shipped = shipped_policies()
+    path = shipped.get(name, Path(name))
+    if not path.exists():
+        raise UserError(f"unknown policy {name!r}; valid: {', '.join((*others, *shipped))}, a run, a file")
+    return load_policy(path / "best.safetensors" if path.is_dir() else path)
+
+
 def _checksum(tensors: Mapping[str, NDArray[Any]], text: str) -> str:
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
