@@ -5,30 +5,48 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncap.experiments.variable_speed import Brainstem, SpeedMap, blend, fit_map, gradual, try_commands
+from ncap.experiments.evaluation import GaitSummary
+from ncap.experiments.library import SCALES, Library
+from ncap.experiments.variable_speed import PACES, Brainstem, SpeedMap, Trial, blend, gradual, train_paces, try_commands
+from ncap.learn.executors import LocalExecutor
+from ncap.learn.start import read_training
 from ncap.policies.ncap import NCAPPolicy
+from ncap.policies.storage import load_policy
 from ncap.rollout import rollout
 from ncap.tasks import TASKS
 
-MAP = SpeedMap(speeds=(0.2, 0.6), commands=(0.0, 0.8))
 
-
-def test_the_map_takes_the_first_command_of_each_new_highest_speed_and_leaps_over_others():
-    speeds = np.array([[0.2, 0.2], [0.1, 0.3], [0.5, 0.5], [np.nan, 0.9], [0.4, 0.4], [0.7, 0.9]])
-    found = fit_map((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), speeds)  # it fell at 0.6, was no faster at 0.2, slower at 0.8
-    assert found.command(np.array([0.2, 0.34, 0.36, 0.5, 0.64, 0.66, 0.9])) == pytest.approx(
-        [0, 0, 0.4, 0.4, 0.4, 1, 1]
+def trial(command: float, *speeds: float, regular: float = 1.0) -> Trial:
+    gait = GaitSummary(
+        label="walk",
+        frequency_hz=2.0,
+        duty=0.5,
+        left_right_phase=(0.5, 0.5),
+        fore_hind_phase=(0.25, 0.25),
+        concentration=regular,
     )
-    every = fit_map((0.0, 0.5, 1.0), np.array([[0.2], [0.4], [0.8]]))
-    assert every.command(np.array([0.3, 0.6])) == pytest.approx([0.25, 0.75])
-    nowhere = fit_map((0.0, 1.0), np.array([[np.nan], [np.nan]]))
-    assert (nowhere.speeds, nowhere.commands) == ((0.0,), (0.0,))
+    return Trial(command=command, speeds=np.array(speeds), gait=gait)
 
 
-def test_commands_between_beyond_and_below_the_measured_speeds():
-    targets = np.array([0.0, 0.09, 0.1, 0.2, 0.4, 2.0])
-    assert MAP.command(targets) == pytest.approx([0.0, 0.0, 0.0, 0.0, 0.4, 0.8])
-    assert MAP.moves(targets).tolist() == [False, False, True, True, True, True]
+MAP = SpeedMap(trials=[trial(0.0, 0.2, 0.2), trial(0.8, 0.5, 0.7)])
+
+
+def test_the_map_takes_the_command_that_comes_nearest_and_out_of_reach_the_last():
+    targets = np.array([0.0, 0.09, 0.1, 0.2, 0.39, 0.41, 2.0])
+    assert MAP.command(targets) == pytest.approx([0.0, 0.0, 0.0, 0.0, 0.0, 0.8, 0.8])
+    assert MAP.moves(targets).tolist() == [False, False, True, True, True, True, True]
+
+
+def test_for_a_regular_gait_the_map_takes_a_small_error():
+    found = SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.52, regular=0.9)])
+    assert found.command(np.array([0.5, 0.48, 0.45])) == pytest.approx([0.3, 0.3, 0.3])
+    assert SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.58)]).command(np.array(0.5)) == 0.2
+
+
+def test_for_fear_of_falling_the_map_keeps_away_from_commands_at_which_it_fell():
+    fallen = trial(0.6, np.nan, 0.6)
+    found = SpeedMap(trials=[trial(0.4, 0.4), trial(0.5, 0.5), fallen, trial(0.7, 0.7), trial(0.8, 0.8)])
+    assert found.command(np.array([0.4, 0.5, 0.6, 0.7, 0.8])) == pytest.approx([0.4, 0.4, 0.4, 0.8, 0.8])
 
 
 def test_a_goal_is_followed_gradually_from_zero():
@@ -38,16 +56,30 @@ def test_a_goal_is_followed_gradually_from_zero():
     assert second == pytest.approx([0.25] + [0.3] * 10)
 
 
-def test_a_blend_has_the_weights_of_both():
+def test_a_blend_has_the_weights_of_all():
     walk, run = NCAPPolicy(command=0.05, copies=8), NCAPPolicy(command=0.9)
     rng = np.random.default_rng(0)
     slow, fast = (policy.space.initial + rng.normal(size=policy.space.size) for policy in (walk, run))
-    policy, theta = blend((walk, slow), (run, fast))
-    assert (policy.command, policy.copies, policy.recruits) == (0.9, 1, True)
+    policy, theta = blend({0.1: (walk, slow), 0.7: (run, fast)})
+    assert (policy.copies, policy.paces) == (1, (0.1, 0.7))
     weights, given = policy.space.unpack(theta), walk.space.unpack(slow)
-    assert np.allclose(weights["slow.AF.hind"], given["AF.hind"])
-    assert np.allclose(weights["slow.PF.fore.bias"], given["PF.fore.bias"])
+    assert np.allclose(weights["AF.hind at 0.1"], given["AF.hind"])
+    assert np.allclose(weights["PF.fore.bias at 0.1"], given["PF.fore.bias"])
     assert np.array_equal(theta[92:], fast)
+
+
+def test_paces_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(tmp_path):
+    library = Library(tmp_path, LocalExecutor(1), 1, lambda _: None)
+    small = {"epochs": 1, "population": 4, "training_seconds": 0.3, "episode_seconds": 0.3}
+    found = train_paces(library, replace(SCALES["smoke"], seeds=2, ncap=small))
+    assert [list(places) for places in found] == [list(PACES)] * 2
+    assert [places["walk"].name for places in found] == ["flat-walk-ncap-0", "flat-walk-ncap-1"]
+    trot, run, sprint = (read_training(found[0][name]) for name in ("trot", "run", "sprint"))
+    assert [training.world.target_speed for training in (trot, run, sprint)] == [0.6, 1.0, 1.5]
+    assert [training.command for training in (trot, run, sprint)] == [0.45, 0.9, 0.9]
+    first = load_policy(found[0]["sprint"] / "finalists" / "epoch-000000.safetensors")[1]
+    assert np.array_equal(first, load_policy(found[0]["run"] / "best.safetensors")[1])
+    assert train_paces(library, replace(SCALES["smoke"], seeds=2, ncap=small)) == found
 
 
 def test_trials_of_commands_measure_speed_and_gait():
@@ -76,7 +108,8 @@ def test_the_rhythm_starts_at_the_first_command():
 def test_the_robot_stands_until_it_is_asked_to_walk():
     policy, task = NCAPPolicy(command=0.0), TASKS["flat-walk"]
     targets = np.where(np.arange(task.steps) < 150, 0.0, 0.4)
-    commands, moving = MAP.command(targets)[None], MAP.moves(targets)[None]
+    speeds = SpeedMap(trials=[trial(0.0, 0.2), trial(0.4, 0.4)])
+    commands, moving = speeds.command(targets)[None], speeds.moves(targets)[None]
     controller = Brainstem(policy.bind(policy.space.initial[None]), commands, moving, task.control_dt)
     played = rollout(task, controller, [0], record=("velocity", "command"))
     speed, command = played.signals["velocity"][0, :, 0], played.signals["command"][0]

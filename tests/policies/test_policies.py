@@ -138,19 +138,21 @@ def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
     assert (together == expected).all(axis=1).mean() > 0.95
 
 
-def test_a_command_that_recruits_lets_steps_grow_and_then_blends_two_sets_of_weights():
+def test_paces_let_steps_grow_and_then_blend_sets_of_weights():
     policy = NCAPPolicy(command=0.4)
-    both = replace(policy, recruits=True)
-    slow, fast = perturbed(policy, 2), perturbed(policy, 2)[::-1]
+    several = replace(policy, paces=(0.1, 0.5, 0.9))
+    walk, trot, run = (perturbed(policy, 2) * factor for factor in (1.0, 0.8, 1.3))
     observations = random_observations(6, 20, 2)
-    controller = both.bind(np.hstack([slow, fast]))
-    assert both.space.size == 2 * 92
+    controller = several.bind(np.hstack([walk, trot, run]))
+    assert several.space.size == 3 * 92
     for command, drive, theta in (
-        (0.0, 0.3, slow),
-        (0.05, 0.65, slow),
-        (0.1, 1.0, slow),
-        (0.55, 1.0, 0.5 * slow + 0.5 * fast),
-        (1.0, 1.0, fast),
+        (0.0, 0.3, walk),
+        (0.05, 0.65, walk),
+        (0.1, 1.0, walk),
+        (0.2, 1.0, 0.75 * walk + 0.25 * trot),
+        (0.5, 1.0, trot),
+        (0.7, 1.0, 0.5 * trot + 0.5 * run),
+        (1.0, 1.0, run),
     ):
         controller.command = np.full(2, command)
         single = replace(policy, command=command).bind(theta)
@@ -159,8 +161,14 @@ def test_a_command_that_recruits_lets_steps_grow_and_then_blends_two_sets_of_wei
         assert np.abs(act(controller, observations, [1, 2]) - expected).max() < 1e-12
     controller.command = np.array([0.1, 1.0])  # every individual at its own
     ends = act(controller, observations, [1, 2])
-    assert np.array_equal(ends[:, 0], act(replace(policy, command=0.1).bind(slow), observations, [1, 2])[:, 0])
-    assert np.array_equal(ends[:, 1], act(replace(policy, command=1.0).bind(fast), observations, [1, 2])[:, 1])
+    assert np.array_equal(ends[:, 0], act(replace(policy, command=0.1).bind(walk), observations, [1, 2])[:, 0])
+    assert np.array_equal(ends[:, 1], act(replace(policy, command=1.0).bind(run), observations, [1, 2])[:, 1])
+
+
+@pytest.mark.parametrize("paces", [(0.0, 0.5), (0.5, 0.5), (0.9, 0.1), (0.5, 1.1)])
+def test_paces_must_rise_within_the_range_of_commands(paces):
+    with pytest.raises(UserError, match=r"must rise from above 0|outside \[0, 1\]"):
+        NCAPPolicy(command=0.4, paces=paces)
 
 
 def test_without_feedback_observations_do_not_matter():

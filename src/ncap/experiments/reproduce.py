@@ -56,7 +56,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
     "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,), gradients=True),
     "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
-    "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.RUN,)),
+    "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.WORLD,)),
     "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
 }
 """In the paper's order, but algorithms last: they take longest."""

@@ -1,13 +1,15 @@
 """Variable speed, the paper's next step: one policy, and a brainstem that turns a target speed into the command.
 
-The policy is made of two that were trained apart, one to walk and one to run: as the command rises, the rhythm changes,
-the steps of the walk grow, and then the run's weights take over. The map from speed to command is then fitted to what
-the policy does at constant commands. For a speed near zero the brainstem fades the circuit out, and the robot keeps its
-standing pose. It raises and lowers the command gradually: a robot that is told to run while it stands may fall.
+The policy is made of four that were trained apart: a walk, a trot, a run, and a sprint that goes on from the run. As
+the command rises, the rhythm changes, the steps of the walk grow, and then the weights of each pace take over from
+those of the one before. The map from speed to command is chosen from what the policy does at constant commands. For a
+speed near zero the brainstem fades the circuit out, and the robot keeps its standing pose. It raises and lowers the
+command gradually: a robot that is told to run while it stands may fall.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,21 +20,47 @@ from ncap.analysis import plots
 from ncap.experiments.evaluation import STANCE_FORCE, GaitSummary, foot_gait, foot_gaits, summarise_gaits
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.tables import write_table
+from ncap.learn.train import Training
 from ncap.policies.ncap import NCAPController, NCAPPolicy
-from ncap.policies.storage import load_policy, save_policy
+from ncap.policies.storage import Policy, load_policy, save_policy
 from ncap.rollout import Episodes, rollout
-from ncap.tasks import Task
+from ncap.tasks import TASKS, Task
 
 Array = NDArray[np.float64]
+Weighted = tuple[Policy, Array]
+"""A policy and its weights (D,)."""
 
-WALK: Final = "flat-walk"
-RUN: Final = "flat-run"
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """A part of the policy: where on the command it acts alone, and how it is trained."""
+
+    command: float
+    task: str
+    settings: dict[str, Any]
+    """Of its training, beside the task's own."""
+    after: str | None = None
+    """The pace whose weights it begins with; None: the priors."""
+
+
+PACES: Final = {
+    "walk": Pace(command=0.1, task="flat-walk", settings={}),
+    "trot": Pace(command=0.45, task="flat-run", settings={"command": 0.45, "target_speed": 0.6}),
+    "run": Pace(command=0.85, task="flat-run", settings={}),
+    "sprint": Pace(command=1.0, task="flat-run", settings={"target_speed": 1.5, "episodes": 6}, after="run"),
+}
+WORLD: Final = "flat-run"
+"""The task whose episodes are played."""
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
-COMMANDS: Final = (*np.arange(0.0, 0.1, 0.02).round(2).tolist(), *np.arange(0.1, 1.01, 0.05).round(2).tolist())
-"""At which the map is measured: closer where steps grow."""
+COMMANDS: Final = (*np.arange(0.0, 0.1, 0.01).round(3).tolist(), *np.arange(0.1, 1.001, 0.025).round(3).tolist())
+"""At which the policy is measured for the map: closer where steps grow."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
-"""At which it is tested, m/s."""
+"""At which the map is tested, m/s."""
+FEAR: Final = 1.0
+"""m/s of error that the brainstem would take rather than fall for certain."""
+GRACE: Final = 0.05
+"""m/s of error that it would take for a regular gait."""
 FADING: Final = 0.3
 """s in which the circuit's actions come and go."""
 RISING: Final = 2.5
@@ -42,42 +70,53 @@ SETTLING: Final = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeedMap:
-    """Which command gives which speed, piecewise linear; speeds rise."""
+class Trial:
+    """What a policy does at a command, in several episodes."""
 
-    speeds: tuple[float, ...]
-    commands: tuple[float, ...]
+    command: float
+    speeds: Array
+    """(episodes,) mean forward speed, m/s, NaN after a fall."""
+    gait: GaitSummary
+
+    @property
+    def speed(self) -> float:
+        """Mean of the episodes without a fall, 0 if there is none."""
+        return float(np.nanmean(self.speeds)) if self.falls < len(self.speeds) else 0.0
+
+    @property
+    def falls(self) -> int:
+        """Episodes with a fall."""
+        return int(np.isnan(self.speeds).sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedMap:
+    """Which command gives which speed: for every target the best of some trials, in the order of their commands."""
+
+    trials: Sequence[Trial]
+
+    @cached_property
+    def _risks(self) -> Array:
+        """(trials,) how much of their exactness falls and irregular gaits are worth, m/s.
+
+        A fall is rare, so the trials at the commands before and after count too.
+        """
+        falls = np.array([np.isnan(trial.speeds).mean() for trial in self.trials])
+        around = np.array([falls[max(0, i - 1) : i + 2].mean() for i in range(len(falls))])
+        regular = np.array([trial.gait.concentration for trial in self.trials])
+        risks: Array = FEAR * np.maximum(falls, around) + GRACE * (1.0 - regular)
+        return risks
 
     def command(self, speed: Array) -> Array:
         """Commands for target speeds, m/s; the nearest there is for speeds out of reach."""
-        return np.interp(speed, self.speeds, self.commands)
+        errors = np.abs(np.subtract.outer(speed, [trial.speed for trial in self.trials]))
+        commands: Array = np.array([trial.command for trial in self.trials])
+        best: Array = commands[np.argmin(errors + self._risks, axis=-1)]
+        return best
 
     def moves(self, speed: Array) -> NDArray[np.bool_]:
-        """Whether a target speed asks for steps: less than half the slowest speed means to stand."""
-        return speed >= 0.5 * self.speeds[0]
-
-
-def fit_map(commands: Sequence[float], speeds: Array) -> SpeedMap:
-    """The map from speeds (C, seeds) at commands (C,): the first command that reaches each new highest mean speed.
-
-    Commands at which the robot fell (NaN) are left out, unless it did at all of them. Where the next higher speed needs
-    a command that is not the next one, the map leaps over those in between, half-way between the speeds.
-    """
-    safe = np.flatnonzero(np.isfinite(speeds).all(axis=1))
-    if not len(safe):
-        safe = np.arange(len(commands))
-    means, chosen = np.nan_to_num(speeds[safe]).mean(axis=1), np.array(commands)[safe]
-    highest = np.maximum.accumulate(means)
-    first, *others = np.flatnonzero(np.concatenate(([True], np.diff(highest) > 1e-6))).tolist()
-    points = [(float(highest[first]), float(chosen[first]))]
-    for i in others:
-        (slower, below), faster, above = points[-1], float(highest[i]), float(chosen[i])
-        if commands[safe[i] - 1] > below:
-            half = (slower + faster) / 2
-            points += [(half, below), (half, above)]
-        points.append((faster, above))
-    found, given = zip(*points, strict=True)
-    return SpeedMap(speeds=found, commands=given)
+        """Whether a target speed asks for steps: less than half the speed of the lowest command means to stand."""
+        return speed >= 0.5 * self.trials[0].speed
 
 
 def gradual(goals: Array, step: float) -> Array:
@@ -118,30 +157,10 @@ class Brainstem:
         return self.controller.signals(inner) | {"command": self.commands[:, max(0, step - 1)]}
 
 
-def blend(walk: tuple[NCAPPolicy, Array], run: tuple[NCAPPolicy, Array]) -> tuple[NCAPPolicy, Array]:
-    """(policy, weights (2 D,)) whose command leads from the walk of one policy to the run of another."""
-    theta = np.concatenate([policy.space.compress(weights) for policy, weights in (walk, run)])
-    return replace(run[0], copies=1, recruits=True), theta
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """What a policy does at a command, in several episodes."""
-
-    command: float
-    speeds: Array
-    """(episodes,) mean forward speed, m/s, NaN after a fall."""
-    gait: GaitSummary
-
-    @property
-    def speed(self) -> float:
-        """Mean of the episodes without a fall, 0 if there is none."""
-        return float(np.nanmean(self.speeds)) if self.falls < len(self.speeds) else 0.0
-
-    @property
-    def falls(self) -> int:
-        """Episodes with a fall."""
-        return int(np.isnan(self.speeds).sum())
+def blend(paces: dict[float, Weighted]) -> tuple[NCAPPolicy, Array]:
+    """(policy, weights) whose command leads through other policies, each at its command, in their order."""
+    theta = np.concatenate([policy.space.compress(weights) for policy, weights in paces.values()])
+    return NCAPPolicy(command=PACES["run"].command, paces=tuple(paces)), theta
 
 
 def try_commands(
@@ -161,26 +180,40 @@ def try_commands(
     ]
 
 
-def run(library: Library, scale: Scale, out: Path) -> None:
-    """Blend a walk with a run, fit the map, test it at speeds in between, and play the schedule.
+def train_paces(library: Library, scale: Scale) -> list[dict[str, Path]]:
+    """The runs of all paces by name, once for every seed of the walk; the others have one seed."""
 
-    Of the walks, one for every seed, the one is taken whose blend falls least in the episodes of the fit, and is the
+    def training(name: str, **more: Any) -> Training:
+        return Training(task=PACES[name].task, **scale.ncap | PACES[name].settings | more)
+
+    walks = [training("walk", seed=seed) for seed in range(scale.seeds)]
+    early = [name for name, pace in PACES.items() if pace.after is None and name != "walk"]
+    places = library.train([*walks, *map(training, early)])
+    common = dict(zip(early, places[len(walks) :], strict=True))
+    for name, pace in PACES.items():
+        if pace.after is not None:
+            (common[name],) = library.train([training(name, start=str(common[pace.after]))])
+    return [{"walk": walk} | common for walk in places[: len(walks)]]
+
+
+def run(library: Library, scale: Scale, out: Path) -> None:
+    """Blend the paces, choose the map, test it at speeds in between, and play the schedule.
+
+    Of the walks, one for every seed, the one is taken whose blend falls least in the trials for the map, and is the
     most regular.
     """
-    walks, (runner, *_) = scale.trainings(WALK, "ncap"), scale.trainings(RUN, "ncap")
-    *places, fast = library.train([*walks, runner])
-    task = replace(runner.world, episode_seconds=scale.test_seconds)
+    task = replace(TASKS[WORLD], episode_seconds=scale.test_seconds)
     fitting, held_out = range(1000, 1000 + scale.episodes), range(scale.episodes)
-    blends, fits = [], []
-    for slow in places:
-        library.say(f"measuring speed against the command: {slow.name} with {fast.name}")
-        blends.append(blend(_best(slow)[:2], _best(fast)[:2]))
+    blends, fits, origins = [], [], []
+    for places in train_paces(library, scale):
+        library.say(f"measuring speed against the command: {', '.join(place.name for place in places.values())}")
+        found = {name: load_policy(place / "best.safetensors") for name, place in places.items()}
+        blends.append(blend({PACES[name].command: found[name][:2] for name in PACES}))
         fits.append(try_commands(*blends[-1], task, COMMANDS, fitting, library.threads))
+        origins.append({name: about for name, (*_, about) in found.items()})
     best = min(range(len(fits)), key=lambda i: _faults(fits[i]))
-    (policy, theta), fit = blends[best], fits[best]
-    about = {"walk": _best(places[best])[2], "run": _best(fast)[2]}
-    save_policy(out / "variable-speed.safetensors", policy, theta, about)
-    speed_map = fit_map(COMMANDS, np.array([trial.speeds for trial in fit]))
+    (policy, theta), speed_map = blends[best], SpeedMap(trials=fits[best])
+    save_policy(out / "variable-speed.safetensors", policy, theta, origins[best])
     tests = try_commands(policy, theta, task, speed_map.command(np.array(SPEEDS)).tolist(), held_out, library.threads)
     write_table(out / "variable-speed.csv", [_row(*pair) for pair in zip(SPEEDS, tests, strict=True)])
     steps = np.arange(task.steps) / task.steps
@@ -188,13 +221,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     commands, moving = speed_map.command(targets)[None], speed_map.moves(targets)[None]
     controller = Brainstem(policy.bind(theta[None]), commands, moving, task.control_dt)
     played = rollout(task, controller, [0], record=("velocity", "command", "foot_force"))
-    _figure(task, targets, played, fit, tests, out / "variable-speed.png")
-
-
-def _best(place: Path) -> tuple[NCAPPolicy, Array, dict[str, Any]]:
-    policy, theta, about = load_policy(place / "best.safetensors")
-    assert isinstance(policy, NCAPPolicy)
-    return policy, theta, about
+    _figure(task, targets, played, fits[best], tests, out / "variable-speed.png")
 
 
 def _faults(fit: Sequence[Trial]) -> tuple[int, float]:

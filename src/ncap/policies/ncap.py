@@ -7,6 +7,7 @@ legs. The rhythm generator is frozen.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.rhythm import STARTS, check_command, rhythm_dt, rhythm_inputs, rhythm_spec, standing_starts
+from ncap.errors import UserError
 from ncap.legs import LEGS
 from ncap.params import Block, ParamSpace
 
@@ -33,12 +35,8 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
-PACES: Final = ("slow", "fast")
-"""The two sets of weights of a policy whose command recruits."""
-FULL_STEPS: Final = 0.1
-"""The command up to which its steps grow, and from which on the fast weights take over from the slow ones."""
 SMALL_STEPS: Final = 0.3
-"""Drive of its joints at the command 0, beside that of full steps."""
+"""Drive of the joints at the command 0, beside that of full steps, in a policy of several paces."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -74,16 +72,21 @@ class NCAPPolicy:
     copies: int = 1
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
-    recruits: bool = False
-    """Whether there are two sets of weights, slow and fast ones, which the command recruits one after the other: as it
-    rises, the steps of the slow ones grow, and then the fast ones take over. So one policy has many speeds."""
+    paces: tuple[float, ...] = ()
+    """Rising commands, each with a set of weights of its own, which the command recruits one after the other: up to the
+    first one steps grow, and then each set takes over from the one before. So one policy has many speeds. Empty: there
+    is one set, for all commands."""
 
     def __post_init__(self) -> None:
         check_command(self.command)
+        for pace in self.paces:
+            check_command(pace)
+        if any(later <= earlier for earlier, later in pairwise((0.0, *self.paces))):
+            raise UserError(f"the commands of paces must rise from above 0, not {self.paces}")
 
     @cached_property
     def space(self) -> ParamSpace:
-        """92 weights when compact, 708 with 8 copies; twice as many if the command recruits."""
+        """92 weights when compact, 708 with 8 copies; as many for every pace."""
         reflexes = np.array([[REFLEXES.get((a, h), 0.0) for a in AFFERENTS] for h in HALF_CENTRES])
         pattern = np.array([[PATTERN[joint, h] for h in HALF_CENTRES] for joint in MOVED])
         blocks = [
@@ -107,8 +110,8 @@ class NCAPPolicy:
                 )
             )
             blocks.append(Block(name=f"PF.{girdle}.bias", initial=np.zeros(2), labels=(MOVED,)))
-        if self.recruits:
-            blocks = [replace(block, name=f"{pace}.{block.name}") for pace in PACES for block in blocks]
+        if self.paces:
+            blocks = [replace(block, name=f"{block.name} at {pace:g}") for pace in self.paces for block in blocks]
         return ParamSpace(blocks)
 
     @cached_property
@@ -133,9 +136,10 @@ class NCAPController:
             pair = np.stack([weights[name.format(girdle)] for girdle in GIRDLES], axis=1)
             return np.ascontiguousarray(pair[:, _GIRDLE_OF_LEG])
 
-        self.circuit, self._preset, self._recruits = policy.circuit, policy.preset, policy.recruits
-        paces = [f"{pace}." for pace in PACES] if policy.recruits else [""]
-        self._weights = [[per_leg(pace + name) for pace in paces] for name in ("AF.{}", "PF.{}", "PF.{}.bias")]
+        self.circuit, self._preset, self._paces = policy.circuit, policy.preset, policy.paces
+        sets = [f" at {pace:g}" for pace in policy.paces] or [""]
+        self._sets = [np.stack([per_leg(name + of) for of in sets]) for name in ("AF.{}", "PF.{}", "PF.{}.bias")]
+        self._drive = np.ones(len(theta))
         self.command = np.full(len(theta), policy.command)
         self.feedback = True
         """Whether the afferents reach the rhythm generator."""
@@ -145,16 +149,20 @@ class NCAPController:
 
     @property
     def command(self) -> Array:
-        """(P,) in [0, 1]. To set it blends the weights of a policy that recruits."""
+        """(P,) in [0, 1]. To set it blends the weights of several paces."""
         return self._command
 
     @command.setter
     def command(self, command: Array) -> None:
         self._command = command
+        if not self._paces:
+            self._afferent, self._pattern, self._bias = (values[0] for values in self._sets)
+            return
+        shares = [np.interp(command, self._paces, alone) for alone in np.eye(len(self._paces))]
         self._afferent, self._pattern, self._bias = (
-            paces[0] if len(paces) == 1 else _blend(paces[0], paces[1], command) for paces in self._weights
+            np.einsum("sp,sp...->p...", shares, values) for values in self._sets
         )
-        self._drive = np.interp(command, (0.0, FULL_STEPS), (SMALL_STEPS, 1.0)) if self._recruits else 1.0
+        self._drive = np.interp(command, (0.0, self._paces[0]), (SMALL_STEPS, 1.0))
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
         """One of the rhythm's standing starts for each individual, picked by its episode's seed.
@@ -184,9 +192,3 @@ class NCAPController:
     def signals(self, state: CircuitState) -> dict[str, Array]:
         """Activity of all neurons."""
         return {"neurons": self.circuit.outputs(state)}
-
-
-def _blend(slow: Array, fast: Array, command: Array) -> Array:
-    """Weights (P, …) between two sets, at commands (P,)."""
-    share = np.interp(command, (FULL_STEPS, 1.0), (0.0, 1.0)).reshape(-1, *[1] * (slow.ndim - 1))
-    return (1.0 - share) * slow + share * fast
