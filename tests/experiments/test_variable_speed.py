@@ -75,7 +75,7 @@ def test_paces_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(
     assert [list(places) for places in found] == [list(PACES)] * 2
     assert [places["walk"].name for places in found] == ["flat-walk-ncap-0", "flat-walk-ncap-1"]
     trot, run, sprint = (read_training(found[0][name]) for name in ("trot", "run", "sprint"))
-    assert [training.world.target_speed for training in (trot, run, sprint)] == [0.6, 1.0, 1.5]
+    assert [training.world.target_speed for training in (trot, run, sprint)] == [0.5, 1.0, 1.5]
     assert [training.command for training in (trot, run, sprint)] == [0.45, 0.9, 0.9]
     first = load_policy(found[0]["sprint"] / "finalists" / "epoch-000000.safetensors")[1]
     assert np.array_equal(first, load_policy(found[0]["run"] / "best.safetensors")[1])

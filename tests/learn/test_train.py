@@ -284,6 +284,7 @@ def test_training_begins_from_given_weights_and_for_another_speed(tmp_path):
     assert np.array_equal(training.initial_weights(), first)
     assert (training.world.target_speed, TRAINING.world.target_speed) == (0.7, 0.5)
     assert run_name(training) == "flat-walk-ncap-0.7ms-5"
+    assert run_name(replace(training, command=0.45)) == "flat-walk-ncap-c0.45-0.7ms-5"
     finish(tmp_path / "second", replace(training, epochs=1))
     policy, _, about = load_policy(tmp_path / "second" / "finalists" / "epoch-000000.safetensors")
     played = rollout(training.world, policy.bind(np.tile(first, (5, 1))), TEST_SEEDS)

@@ -37,7 +37,8 @@ def train(
     """Train a policy on a task. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
 
     Examples: `ncap train flat-walk`, `ncap train bumpy-run --seed 3 --out runs/mine`, `ncap train --resume runs/mine`,
-    `ncap train flat-walk --algorithm ppo --policy mlp:64x64`.
+    `ncap train flat-walk --algorithm ppo --policy mlp:64x64`, `ncap train flat-run --start ncap-flat-run --target-speed
+    1.5`.
 
     Args:
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.
@@ -56,7 +57,8 @@ def train(
             ARS. More make a steadier policy.
         training_seconds: Length of these episodes; by default 5 with CMA-ES, 15 with ARS. Tests always take 15 s.
         sigma: Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's.
-        out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution.
+        out: Run directory; by default runs/TASK-POLICY-SEED, with the algorithm before the policy unless evolution, and
+            with an unusual command or target speed before the seed.
         resume: Go on with this run; its own settings are used.
         threads: Simulation threads; they do not change the result.
         cluster: Play evolution's episodes on a Ray cluster: local, or an address. The result is the same, bit for bit.

@@ -45,7 +45,7 @@ class Pace:
 
 PACES: Final = {
     "walk": Pace(command=0.1, task="flat-walk", settings={}),
-    "trot": Pace(command=0.45, task="flat-run", settings={"command": 0.45, "target_speed": 0.6}),
+    "trot": Pace(command=0.45, task="flat-walk", settings={"command": 0.45}),
     "run": Pace(command=0.85, task="flat-run", settings={}),
     "sprint": Pace(command=1.0, task="flat-run", settings={"target_speed": 1.5, "episodes": 6}, after="run"),
 }

@@ -10,7 +10,7 @@ from ncap.learn import reinforcement
 from ncap.learn import train as evolution
 from ncap.learn.executors import Executor
 from ncap.learn.reinforcement import Reinforcement
-from ncap.learn.train import Training
+from ncap.learn.train import Training, default_command
 from ncap.runs import Checkpoint, Run, read_config
 
 AnyTraining = Training | Reinforcement
@@ -18,12 +18,14 @@ AnyTraining = Training | Reinforcement
 
 def run_name(training: AnyTraining) -> str:
     """What a run's folder is called: TASK-POLICY-SEED, with what is unusual about it in between."""
-    words = [training.task, training.policy.replace(":", "-"), str(training.seed)]
+    words = [training.task, training.policy.replace(":", "-")]
     if isinstance(training, Reinforcement):
         words.insert(1, training.algorithm)
-    elif training.target_speed is not None:
-        words.insert(2, f"{training.target_speed:g}ms")
-    return "-".join(words)
+    if training.command not in (None, default_command(training.task)):
+        words.append(f"c{training.command:g}")
+    if isinstance(training, Training) and training.target_speed is not None:
+        words.append(f"{training.target_speed:g}ms")
+    return "-".join((*words, str(training.seed)))
 
 
 def read_training(folder: Path) -> AnyTraining:
