@@ -7,7 +7,17 @@ import pytest
 
 from ncap.experiments.evaluation import GaitSummary
 from ncap.experiments.library import SCALES, Library
-from ncap.experiments.variable_speed import PACES, Brainstem, SpeedMap, Trial, blend, gradual, train_paces, try_commands
+from ncap.experiments.variable_speed import (
+    PACES,
+    TRAININGS,
+    Brainstem,
+    SpeedMap,
+    Trial,
+    blend,
+    gradual,
+    train_parts,
+    try_commands,
+)
 from ncap.learn.executors import LocalExecutor
 from ncap.learn.start import read_training
 from ncap.policies.ncap import NCAPPolicy
@@ -40,7 +50,7 @@ def test_the_map_takes_the_command_that_comes_nearest_and_out_of_reach_the_last(
 def test_for_a_regular_gait_the_map_takes_a_small_error():
     found = SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.52, regular=0.9)])
     assert found.command(np.array([0.5, 0.48, 0.45])) == pytest.approx([0.3, 0.3, 0.3])
-    assert SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.58)]).command(np.array(0.5)) == 0.2
+    assert SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.62)]).command(np.array(0.5)) == 0.2
 
 
 def test_for_fear_of_falling_the_map_keeps_away_from_commands_at_which_it_fell():
@@ -56,30 +66,32 @@ def test_a_goal_is_followed_gradually_from_zero():
     assert second == pytest.approx([0.25] + [0.3] * 10)
 
 
-def test_a_blend_has_the_weights_of_all():
-    walk, run = NCAPPolicy(command=0.05, copies=8), NCAPPolicy(command=0.9)
+def test_a_blend_has_the_weights_of_all_with_steps_of_their_sizes():
+    policies = {name: NCAPPolicy(command=0.05, copies=8 if name == "walk" else 1) for name in TRAININGS}
     rng = np.random.default_rng(0)
-    slow, fast = (policy.space.initial + rng.normal(size=policy.space.size) for policy in (walk, run))
-    policy, theta = blend({0.1: (walk, slow), 0.7: (run, fast)})
-    assert (policy.copies, policy.paces) == (1, (0.1, 0.7))
-    weights, given = policy.space.unpack(theta), walk.space.unpack(slow)
-    assert np.allclose(weights["AF.hind at 0.1"], given["AF.hind"])
-    assert np.allclose(weights["PF.fore.bias at 0.1"], given["PF.fore.bias"])
-    assert np.array_equal(theta[92:], fast)
+    given = {name: (p, p.space.initial + rng.normal(size=p.space.size)) for name, p in policies.items()}
+    policy, theta = blend(given)
+    assert (policy.copies, len(policy.paces), len(theta)) == (1, len(PACES), 92 * len(PACES))
+    weights, walk = policy.space.unpack(theta), given["walk"][0].space.unpack(given["walk"][1])
+    assert np.allclose(weights["AF.hind at 0"], walk["AF.hind"])
+    assert np.allclose(weights["PF.fore at 0"], 0.3 * walk["PF.fore"])
+    assert np.allclose(weights["PF.fore.bias at 0"], 0.3 * walk["PF.fore.bias"])
+    assert np.allclose(weights["PF.fore.bias at 0.1"], walk["PF.fore.bias"])
+    assert np.array_equal(theta[-92:], given["sprint"][1])
 
 
-def test_paces_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(tmp_path):
+def test_parts_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(tmp_path):
     library = Library(tmp_path, LocalExecutor(1), 1, lambda _: None)
     small = {"epochs": 1, "population": 4, "training_seconds": 0.3, "episode_seconds": 0.3}
-    found = train_paces(library, replace(SCALES["smoke"], seeds=2, ncap=small))
-    assert [list(places) for places in found] == [list(PACES)] * 2
+    found = train_parts(library, replace(SCALES["smoke"], seeds=2, ncap=small))
+    assert [list(places) for places in found] == [list(TRAININGS)] * 2
     assert [places["walk"].name for places in found] == ["flat-walk-ncap-0", "flat-walk-ncap-1"]
     trot, run, sprint = (read_training(found[0][name]) for name in ("trot", "run", "sprint"))
     assert [training.world.target_speed for training in (trot, run, sprint)] == [0.5, 1.0, 1.5]
     assert [training.command for training in (trot, run, sprint)] == [0.45, 0.9, 0.9]
     first = load_policy(found[0]["sprint"] / "finalists" / "epoch-000000.safetensors")[1]
     assert np.array_equal(first, load_policy(found[0]["run"] / "best.safetensors")[1])
-    assert train_paces(library, replace(SCALES["smoke"], seeds=2, ncap=small)) == found
+    assert train_parts(library, replace(SCALES["smoke"], seeds=2, ncap=small)) == found
 
 
 def test_trials_of_commands_measure_speed_and_gait():

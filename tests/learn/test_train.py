@@ -296,7 +296,7 @@ def test_only_circuits_of_the_same_size_can_be_a_start():
     for settings, complaint in (
         ({"start": "mlp-flat-walk"}, "only a circuit can begin from another, not an MLP: mlp-flat-walk"),
         ({"start": "ncap-flat-walk", "policy": "mlp"}, "only a circuit"),
-        ({"start": "ncap-flat-speeds"}, "ncap-flat-speeds has 184 weights, but 92 are needed"),
+        ({"start": "ncap-flat-speeds"}, "ncap-flat-speeds has 552 weights, but 92 are needed"),
     ):
         with pytest.raises(UserError, match=complaint):
             Training(task="flat-walk", **settings).initial_weights()

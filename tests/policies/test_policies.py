@@ -138,26 +138,23 @@ def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
     assert (together == expected).all(axis=1).mean() > 0.95
 
 
-def test_paces_let_steps_grow_and_then_blend_sets_of_weights():
+def test_paces_blend_sets_of_weights():
     policy = NCAPPolicy(command=0.4)
     several = replace(policy, paces=(0.1, 0.5, 0.9))
     walk, trot, run = (perturbed(policy, 2) * factor for factor in (1.0, 0.8, 1.3))
     observations = random_observations(6, 20, 2)
     controller = several.bind(np.hstack([walk, trot, run]))
     assert several.space.size == 3 * 92
-    for command, drive, theta in (
-        (0.0, 0.3, walk),
-        (0.05, 0.65, walk),
-        (0.1, 1.0, walk),
-        (0.2, 1.0, 0.75 * walk + 0.25 * trot),
-        (0.5, 1.0, trot),
-        (0.7, 1.0, 0.5 * trot + 0.5 * run),
-        (1.0, 1.0, run),
+    for command, theta in (
+        (0.0, walk),
+        (0.1, walk),
+        (0.2, 0.75 * walk + 0.25 * trot),
+        (0.5, trot),
+        (0.7, 0.5 * trot + 0.5 * run),
+        (1.0, run),
     ):
         controller.command = np.full(2, command)
-        single = replace(policy, command=command).bind(theta)
-        single.share = np.full(2, drive)
-        expected = act(single, observations, [1, 2])
+        expected = act(replace(policy, command=command).bind(theta), observations, [1, 2])
         assert np.abs(act(controller, observations, [1, 2]) - expected).max() < 1e-12
     controller.command = np.array([0.1, 1.0])  # every individual at its own
     ends = act(controller, observations, [1, 2])
@@ -165,9 +162,9 @@ def test_paces_let_steps_grow_and_then_blend_sets_of_weights():
     assert np.array_equal(ends[:, 1], act(replace(policy, command=1.0).bind(run), observations, [1, 2])[:, 1])
 
 
-@pytest.mark.parametrize("paces", [(0.0, 0.5), (0.5, 0.5), (0.9, 0.1), (0.5, 1.1)])
+@pytest.mark.parametrize("paces", [(0.5, 0.5), (0.9, 0.1), (0.5, 1.1)])
 def test_paces_must_rise_within_the_range_of_commands(paces):
-    with pytest.raises(UserError, match=r"must rise from above 0|outside \[0, 1\]"):
+    with pytest.raises(UserError, match=r"must rise|outside \[0, 1\]"):
         NCAPPolicy(command=0.4, paces=paces)
 
 

@@ -37,8 +37,8 @@ def train(
     """Train a policy on a task. Ctrl-C, or even kill -9, loses nothing: go on with --resume.
 
     Examples: `ncap train flat-walk`, `ncap train bumpy-run --seed 3 --out runs/mine`, `ncap train --resume runs/mine`,
-    `ncap train flat-walk --algorithm ppo --policy mlp:64x64`, `ncap train flat-run --start ncap-flat-run --target-speed
-    1.5`.
+    `ncap train flat-walk --algorithm ppo --policy mlp:64x64`,
+    `ncap train flat-run --start ncap-flat-run --target-speed 1.5`.
 
     Args:
         task: flat-walk, flat-run, bumpy-walk or bumpy-run.

@@ -55,8 +55,9 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     rows = {name: _evaluate(training, which, threads) for name, which in compared.items()}
     walks = {name: _walk(training, compared[name]) for name in ("untrained", "trained")}
     trained = rows["trained"]
+    title = f"{training.policy} on {training.task}, {training.world.target_speed:g} m/s"
     body = [
-        f"<h1>{html.escape(training.policy)} on {html.escape(training.task)}</h1>",
+        f"<h1>{html.escape(title)}</h1>",
         f"<p><span class=big>{trained.return_mean:.3f}</span> mean return of {trained.episodes} held-out episodes "
         f"after {progress[-1]['rollouts']:.0f} rollouts, with {policy.space.size} weights.</p>",
         _table(rows),
@@ -71,8 +72,7 @@ def write_report(run: Path, out: Path, threads: int) -> None:
             svg_of(_neuron_figure(policy, walks["trained"])),
         ]
         body += ["<h2>Weights before and after</h2>", svg_of(circuit_weights(policy, theta))]
-    title = f"ncap: {training.policy} on {training.task}"
-    write_page(out, title, body)
+    write_page(out, f"ncap: {title}", body)
 
 
 def _evaluate(training: AnyTraining, which: str, threads: int) -> Evaluation:

@@ -1,8 +1,8 @@
 """Variable speed, the paper's next step: one policy, and a brainstem that turns a target speed into the command.
 
 The policy is made of four that were trained apart: a walk, a trot, a run, and a sprint that goes on from the run. As
-the command rises, the rhythm changes, the steps of the walk grow, and then the weights of each pace take over from
-those of the one before. The map from speed to command is chosen from what the policy does at constant commands. For a
+the command rises, the rhythm changes, and the weights of each pace take over from those of the one before; walk and run
+begin with small steps. The map from speed to command is chosen from what the policy does at constant commands. For a
 speed near zero the brainstem fades the circuit out, and the robot keeps its standing pose. It raises and lowers the
 command gradually: a robot that is told to run while it stands may fall.
 """
@@ -33,24 +33,33 @@ Weighted = tuple[Policy, Array]
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """A part of the policy: where on the command it acts alone, and how it is trained."""
+    """A part of the policy: at which command it acts alone, with weights of which training, and how large its steps."""
 
     command: float
-    task: str
-    settings: dict[str, Any]
-    """Of its training, beside the task's own."""
-    after: str | None = None
-    """The pace whose weights it begins with; None: the priors."""
+    of: str
+    steps: float = 1.0
+    """What drives its joints, beside what it was trained with."""
 
 
-PACES: Final = {
-    "walk": Pace(command=0.1, task="flat-walk", settings={}),
-    "trot": Pace(command=0.45, task="flat-walk", settings={"command": 0.45}),
-    "run": Pace(command=0.85, task="flat-run", settings={}),
-    "sprint": Pace(command=1.0, task="flat-run", settings={"target_speed": 1.5, "episodes": 6}, after="run"),
+TRAININGS: Final[dict[str, dict[str, Any]]] = {
+    "walk": {"task": "flat-walk"},
+    "trot": {"task": "flat-walk", "command": 0.45},
+    "run": {"task": "flat-run"},
+    "sprint": {"task": "flat-run", "target_speed": 1.5, "episodes": 6},
 }
+"""Settings beside the scale's. The walk is trained with every seed, the sprint goes on from the run."""
+PACES: Final = (
+    Pace(command=0.0, of="walk", steps=0.3),
+    Pace(command=0.1, of="walk"),
+    Pace(command=0.45, of="trot"),
+    Pace(command=0.8, of="run", steps=0.65),
+    Pace(command=0.9, of="run"),
+    Pace(command=1.0, of="sprint"),
+)
 WORLD: Final = "flat-run"
 """The task whose episodes are played."""
+COMMAND: Final = 0.9
+"""The policy's own command: it runs."""
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """(from which part of the episode on, target speed in m/s)."""
 COMMANDS: Final = (*np.arange(0.0, 0.1, 0.01).round(3).tolist(), *np.arange(0.1, 1.001, 0.025).round(3).tolist())
@@ -59,7 +68,7 @@ SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
 """At which the map is tested, m/s."""
 FEAR: Final = 1.0
 """m/s of error that the brainstem would take rather than fall for certain."""
-GRACE: Final = 0.05
+GRACE: Final = 0.1
 """m/s of error that it would take for a regular gait."""
 FADING: Final = 0.3
 """s in which the circuit's actions come and go."""
@@ -107,11 +116,15 @@ class SpeedMap:
         risks: Array = FEAR * np.maximum(falls, around) + GRACE * (1.0 - regular)
         return risks
 
+    def costs(self, speed: Array) -> Array:
+        """(T, trials) what is to be said against them for target speeds (T,), in m/s: the error and the risk."""
+        errors: Array = np.abs(np.subtract.outer(speed, [trial.speed for trial in self.trials]))
+        return errors + self._risks
+
     def command(self, speed: Array) -> Array:
-        """Commands for target speeds, m/s; the nearest there is for speeds out of reach."""
-        errors = np.abs(np.subtract.outer(speed, [trial.speed for trial in self.trials]))
+        """Commands for target speeds (T,) in m/s."""
         commands: Array = np.array([trial.command for trial in self.trials])
-        best: Array = commands[np.argmin(errors + self._risks, axis=-1)]
+        best: Array = commands[np.argmin(self.costs(speed), axis=-1)]
         return best
 
     def moves(self, speed: Array) -> NDArray[np.bool_]:
@@ -157,10 +170,14 @@ class Brainstem:
         return self.controller.signals(inner) | {"command": self.commands[:, max(0, step - 1)]}
 
 
-def blend(paces: dict[float, Weighted]) -> tuple[NCAPPolicy, Array]:
-    """(policy, weights) whose command leads through other policies, each at its command, in their order."""
-    theta = np.concatenate([policy.space.compress(weights) for policy, weights in paces.values()])
-    return NCAPPolicy(command=PACES["run"].command, paces=tuple(paces)), theta
+def blend(parts: dict[str, Weighted]) -> tuple[NCAPPolicy, Array]:
+    """(policy, weights) whose command leads through the paces of policies by the names of their trainings."""
+    weights = []
+    for pace in PACES:
+        policy, theta = parts[pace.of]
+        drives = np.concatenate([np.full(block.size, "PF" in block.name) for block in policy.space.blocks])
+        weights.append(policy.space.compress(np.where(drives, pace.steps * theta, theta)))
+    return NCAPPolicy(command=COMMAND, paces=tuple(pace.command for pace in PACES)), np.concatenate(weights)
 
 
 def try_commands(
@@ -180,40 +197,35 @@ def try_commands(
     ]
 
 
-def train_paces(library: Library, scale: Scale) -> list[dict[str, Path]]:
-    """The runs of all paces by name, once for every seed of the walk; the others have one seed."""
+def train_parts(library: Library, scale: Scale) -> list[dict[str, Path]]:
+    """The runs by the names of their trainings, once for every seed of the walk; the others have one seed."""
 
     def training(name: str, **more: Any) -> Training:
-        return Training(task=PACES[name].task, **scale.ncap | PACES[name].settings | more)
+        return Training(**scale.ncap | TRAININGS[name] | more)
 
     walks = [training("walk", seed=seed) for seed in range(scale.seeds)]
-    early = [name for name, pace in PACES.items() if pace.after is None and name != "walk"]
-    places = library.train([*walks, *map(training, early)])
-    common = dict(zip(early, places[len(walks) :], strict=True))
-    for name, pace in PACES.items():
-        if pace.after is not None:
-            (common[name],) = library.train([training(name, start=str(common[pace.after]))])
-    return [{"walk": walk} | common for walk in places[: len(walks)]]
+    *slow, trot, run = library.train([*walks, training("trot"), training("run")])
+    (sprint,) = library.train([training("sprint", start=str(run))])
+    return [{"walk": walk, "trot": trot, "run": run, "sprint": sprint} for walk in slow]
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Blend the paces, choose the map, test it at speeds in between, and play the schedule.
 
-    Of the walks, one for every seed, the one is taken whose blend falls least in the trials for the map, and is the
-    most regular.
+    Of the walks, one for every seed, the one is taken with which the map is best.
     """
     task = replace(TASKS[WORLD], episode_seconds=scale.test_seconds)
     fitting, held_out = range(1000, 1000 + scale.episodes), range(scale.episodes)
-    blends, fits, origins = [], [], []
-    for places in train_paces(library, scale):
+    blends, maps = [], []
+    for places in train_parts(library, scale):
         library.say(f"measuring speed against the command: {', '.join(place.name for place in places.values())}")
-        found = {name: load_policy(place / "best.safetensors") for name, place in places.items()}
-        blends.append(blend({PACES[name].command: found[name][:2] for name in PACES}))
-        fits.append(try_commands(*blends[-1], task, COMMANDS, fitting, library.threads))
-        origins.append({name: about for name, (*_, about) in found.items()})
-    best = min(range(len(fits)), key=lambda i: _faults(fits[i]))
-    (policy, theta), speed_map = blends[best], SpeedMap(trials=fits[best])
-    save_policy(out / "variable-speed.safetensors", policy, theta, origins[best])
+        parts = {name: load_policy(place / "best.safetensors") for name, place in places.items()}
+        policy, theta = blend({name: part[:2] for name, part in parts.items()})
+        blends.append((policy, theta, {name: about for name, (*_, about) in parts.items()}))
+        maps.append(SpeedMap(trials=try_commands(policy, theta, task, COMMANDS, fitting, library.threads)))
+    best = min(range(len(maps)), key=lambda i: maps[i].costs(np.array(SPEEDS)).min(axis=1).mean())
+    (policy, theta, about), speed_map = blends[best], maps[best]
+    save_policy(out / "variable-speed.safetensors", policy, theta, about)
     tests = try_commands(policy, theta, task, speed_map.command(np.array(SPEEDS)).tolist(), held_out, library.threads)
     write_table(out / "variable-speed.csv", [_row(*pair) for pair in zip(SPEEDS, tests, strict=True)])
     steps = np.arange(task.steps) / task.steps
@@ -221,12 +233,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     commands, moving = speed_map.command(targets)[None], speed_map.moves(targets)[None]
     controller = Brainstem(policy.bind(theta[None]), commands, moving, task.control_dt)
     played = rollout(task, controller, [0], record=("velocity", "command", "foot_force"))
-    _figure(task, targets, played, fits[best], tests, out / "variable-speed.png")
-
-
-def _faults(fit: Sequence[Trial]) -> tuple[int, float]:
-    """(falls, mean irregularity)."""
-    return sum(trial.falls for trial in fit), 1.0 - float(np.mean([trial.gait.concentration for trial in fit]))
+    _figure(task, targets, played, speed_map.trials, tests, out / "variable-speed.png")
 
 
 def _row(target: float, trial: Trial) -> dict[str, object]:

@@ -35,8 +35,6 @@ MOVED: Final = ("thigh", "calf")
 GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
-SMALL_STEPS: Final = 0.3
-"""Drive of the joints at the command 0, beside that of full steps, in a policy of several paces."""
 _GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
 
 #: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
@@ -73,16 +71,15 @@ class NCAPPolicy:
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
     paces: tuple[float, ...] = ()
-    """Rising commands, each with a set of weights of its own, which the command recruits one after the other: up to the
-    first one steps grow, and then each set takes over from the one before. So one policy has many speeds. Empty: there
-    is one set, for all commands."""
+    """Rising commands, each with a set of weights of its own; in between, each set takes over from the one before. So
+    one policy has many speeds. Empty: there is one set, for all commands."""
 
     def __post_init__(self) -> None:
         check_command(self.command)
         for pace in self.paces:
             check_command(pace)
-        if any(later <= earlier for earlier, later in pairwise((0.0, *self.paces))):
-            raise UserError(f"the commands of paces must rise from above 0, not {self.paces}")
+        if any(later <= earlier for earlier, later in pairwise(self.paces)):
+            raise UserError(f"the commands of paces must rise, not {self.paces}")
 
     @cached_property
     def space(self) -> ParamSpace:
@@ -139,7 +136,6 @@ class NCAPController:
         self.circuit, self._preset, self._paces = policy.circuit, policy.preset, policy.paces
         sets = [f" at {pace:g}" for pace in policy.paces] or [""]
         self._sets = [np.stack([per_leg(name + of) for of in sets]) for name in ("AF.{}", "PF.{}", "PF.{}.bias")]
-        self._drive = np.ones(len(theta))
         self.command = np.full(len(theta), policy.command)
         self.feedback = True
         """Whether the afferents reach the rhythm generator."""
@@ -162,7 +158,6 @@ class NCAPController:
         self._afferent, self._pattern, self._bias = (
             np.einsum("sp,sp...->p...", shares, values) for values in self._sets
         )
-        self._drive = np.interp(command, (0.0, self._paces[0]), (SMALL_STEPS, 1.0))
 
     def reset(self, seeds: Sequence[int]) -> CircuitState:
         """One of the rhythm's standing starts for each individual, picked by its episode's seed.
@@ -186,7 +181,7 @@ class NCAPController:
         rhythm = np.stack([outputs[:, columns] for columns in self._half_centres], axis=-1)
         action = np.zeros((len(observation), len(LEGS), 3))
         pattern = np.matmul(self._pattern, rhythm[..., None])[..., 0] + self._bias
-        action[..., 1:] = np.tanh((self.share * self._drive)[:, None, None] * pattern)
+        action[..., 1:] = np.tanh(self.share[:, None, None] * pattern)
         return state, action
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
