@@ -68,7 +68,7 @@ SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
 """At which the map is tested, m/s."""
 FEAR: Final = 1.0
 """m/s of error that the brainstem would take rather than fall for certain."""
-GRACE: Final = 0.1
+GRACE: Final = 0.05
 """m/s of error that it would take for a regular gait."""
 FADING: Final = 0.3
 """s in which the circuit's actions come and go."""
@@ -215,7 +215,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     Of the walks, one for every seed, the one is taken with which the map is best.
     """
     task = replace(TASKS[WORLD], episode_seconds=scale.test_seconds)
-    fitting, held_out = range(1000, 1000 + scale.episodes), range(scale.episodes)
+    fitting, held_out = (range(first, first + scale.episodes) for first in (1000, 3000))
     blends, maps = [], []
     for places in train_parts(library, scale):
         library.say(f"measuring speed against the command: {', '.join(place.name for place in places.values())}")
