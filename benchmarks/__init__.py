@@ -1,1 +1,5 @@
 """What docs/performance.md quotes. `make bench` runs all; `python -m benchmarks circuit` one."""
+
+from ncap.threads import pin_process
+
+pin_process()

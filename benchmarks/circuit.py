@@ -2,16 +2,16 @@
 
 import time
 
+from ncap.bench import circuit_microseconds
 from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
-from ncap.experiments.bench import circuit_microseconds
+from ncap.circuits.rhythm import rhythm_spec
 
 POPULATIONS = (1, 64, 256, 1024)
 
 
 def plain_loop_microseconds(steps: int = 300) -> float:
     """The same circuit as a loop over neurons and their synapses, µs per individual and step."""
-    circuit = Circuit(rhythm_spec(), dt=CIRCUIT_DT)
+    circuit = Circuit(rhythm_spec())
     incoming = [[(j, w) for j, w in enumerate(row) if w] for row in circuit.weights.tolist()]
     state = [0.0] * len(incoming)
     signals = [0.0] * circuit.weights.shape[1]

@@ -5,8 +5,11 @@ import time
 import numpy as np
 
 from ncap.errors import UserError
+from ncap.learn.evolution import State, epoch_chunks
 from ncap.learn.executors import Chunk, Executor, LocalExecutor, RayExecutor
-from ncap.learn.train import State, Training, epoch_chunks
+from ncap.learn.moments import no_moments
+from ncap.learn.settings import Training
+from ncap.policies.mlp import MLPPolicy
 
 REPEATS = 40
 
@@ -33,7 +36,8 @@ def main() -> None:
         for words in ("ncap", "mlp"):
             training = Training(task="flat-walk", policy=words, episode_seconds=0.03)
             policy = training.initial_policy()
-            state = State(0, training.evolution.start(policy.space.initial), np.zeros((3, 40)))
+            senses = policy.senses if isinstance(policy, MLPPolicy) else 0
+            state = State(0, training.evolution.start(policy.space.initial), no_moments(senses))
             chunks, _ = epoch_chunks(training, policy, state)
             here, there = milliseconds(local, chunks[0]), milliseconds(ray, chunks[0])
             print(f"  {words}: here {here:.0f}, with Ray {there:.0f}; an epoch has {len(chunks) + 1} tasks")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ncap.deploy.flight import FlightFacts, FlightRecorder
+from ncap.deploy.flight import FlightRecorder, facts_about
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.messages import decode_state
-from ncap.deploy.pilot import find_pilot
 from ncap.deploy.safety import Received
 from ncap.deploy.twin import Twin
-from ncap.policies.storage import shipped_policies
+from ncap.sim.a1 import A1
+from ncap.trained import load, shipped_policies
 
 TARGET_MS = 0.5
 
@@ -46,18 +46,16 @@ class TimedLink(TwinLink):
 
 
 def resident_bytes() -> int:
-    """Of this process."""
+    """Memory of this process, bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 def fly(policy: str, seconds: float, *, timed: bool) -> TimedLink:
-    pilot, link = find_pilot(policy), TimedLink(Twin())
+    found, link = load(policy), TimedLink(Twin())
     link.timed = timed
-    facts = FlightFacts(
-        title="", task=pilot.task, policy_checksum="", link="twin", armed=True, seed=0, neuron_names=pilot.neuron_names
-    )
+    facts = facts_about(found, A1, link="twin", armed=True, seed=0)
     with tempfile.TemporaryDirectory() as folder, FlightRecorder(Path(folder) / "flight", facts) as recorder:
-        link.flight = Deployment(link, pilot, armed=True, schedule=Schedule(policy=seconds), recorder=recorder)
+        link.flight = Deployment(link, found, armed=True, schedule=Schedule(policy=seconds), recorder=recorder)
         outcome = link.flight.run()
     if outcome.fault is not None:
         print(f"  {policy}: damped after {link.now():.0f} s by {outcome.fault.kind}: {outcome.fault.detail}")

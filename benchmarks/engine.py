@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ncap.experiments.bench import (
+from ncap.bench import (
     AUTHORS,
     WALKING,
     best_of,
@@ -17,7 +17,7 @@ from ncap.experiments.bench import (
     walking_targets,
 )
 from ncap.policies.mlp import MLPPolicy
-from ncap.rollout import Arena
+from ncap.rollouts import Arena
 from ncap.tasks import TASKS
 
 

@@ -13,8 +13,9 @@ import gymnasium
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from ncap.learn.gym_env import IDS
-from ncap.learn.reinforcement import Reinforcement, make_learner
+from ncap.envs import IDS
+from ncap.learn.reinforcement import make_learner
+from ncap.learn.settings import Training
 
 ENVIRONMENTS, STEPS, TURNS, THREADS = 16, 125, 3, 2
 
@@ -30,7 +31,8 @@ def usual() -> PPO:
 
 
 def ours() -> PPO:
-    env, learner = make_learner(Reinforcement(task="flat-walk", algorithm="ppo", environments=ENVIRONMENTS), THREADS)
+    training = Training(task="flat-walk", algorithm="ppo", environments=ENVIRONMENTS)
+    env, learner = make_learner(training, training.initial_policy(), THREADS)
     env.begin(0)
     model: PPO = learner.model  # type: ignore[attr-defined]
     return model
@@ -59,7 +61,8 @@ def rates(model: PPO) -> dict[str, float]:
 
 def epoch_cost(algorithm: str, policy: str) -> float:
     """CPU-seconds of an epoch of 8,000 steps, the second, without its test episodes."""
-    _, learner = make_learner(Reinforcement(task="flat-walk", algorithm=algorithm, policy=policy), THREADS)
+    training = Training(task="flat-walk", algorithm=algorithm, policy=policy)
+    _, learner = make_learner(training, training.initial_policy(), THREADS)
     learner.practise(0)
     started = time.process_time()
     learner.practise(1)

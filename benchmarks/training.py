@@ -3,15 +3,14 @@
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from ncap.experiments.bench import closed_loop_rate, raw_rate, walking_targets
-from ncap.experiments.library import MARK
-from ncap.learn import train as learning
+from ncap.bench import closed_loop_rate, raw_rate, walking_targets
+from ncap.experiments.curves import LEARNED
 from ncap.learn.executors import Chunk, LocalExecutor, Played
-from ncap.learn.train import Training
-from ncap.runs import Run, read_progress
+from ncap.learn.settings import Training
+from ncap.learn.training import train
+from ncap.runs import read_progress
 from ncap.tasks import TASKS
 
 
@@ -37,22 +36,21 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         training = Training(task="flat-walk", epochs=15)
-        run, executor = Run.create(Path(folder) / "run", asdict(training)), TimedExecutor(threads=1)
+        run, executor = Path(folder) / "run", TimedExecutor(threads=1)
         spent: list[float] = []
         started = time.process_time()
-        with run:
-            learning.train(training, run, executor, None, lambda _: spent.append(time.process_time() - started))
-        rows = read_progress(run.folder)
+        train(training, run, executor=executor, report=lambda _: spent.append(time.process_time() - started))
+        rows = read_progress(run)
     in_episodes = executor.seconds / (time.process_time() - started)
     print("training NCAP on flat-walk, default settings, seed 0, one thread")
     print(f"  share of an epoch spent in episodes {in_episodes:.3f}, of an episode in physics {loop / raw:.3f}")
     print(f"  share of physics in an epoch: {in_episodes * loop / raw:.2f} (target 0.90)")
-    reached = [i for i, row in enumerate(rows) if row["test_return"] >= MARK]
+    reached = [i for i, row in enumerate(rows) if row["test_return"] >= LEARNED]
     if not reached:
-        print(f"  {MARK} was not reached in {training.epochs} epochs")
+        print(f"  {LEARNED} was not reached in {training.epochs} epochs")
         return
     print(
-        f"  test return {MARK} after {rows[reached[0]]['rollouts']:.0f} rollouts"
+        f"  test return {LEARNED} after {rows[reached[0]]['rollouts']:.0f} rollouts"
         f" and {spent[reached[0]]:.0f} CPU-seconds, test episodes included (target: 150 rollouts)"
     )
 

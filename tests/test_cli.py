@@ -1,8 +1,18 @@
 import json
+import shutil
+from dataclasses import replace
 
 import pytest
 
+import ncap
 from ncap import cli
+from ncap.circuits.animal import animal
+from ncap.circuits.tables import load_circuit, save_circuit
+from ncap.policies.ncap import NCAPPolicy
+from ncap.sim.a1 import A1
+from ncap.sim.robot import describe_robot
+from ncap.tasks import TASKS
+from ncap.trained import load, untrained
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -22,12 +32,25 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["rhythm", "--commands", "nan"], "nan", "[0, 1]"),
         (["rhythm", "--commands", "fast"], "'fast'", "FROM:TO:STEP"),
         (["rhythm", "--commands", "0:1:0"], "'0:1:0'", "FROM:TO:STEP"),
-        (["rhythm", "--preset", "mouse"], "'mouse'", "default, released"),
+        (["rhythm", "--circuit", "mouse"], "'mouse'", "default, released"),
         (["rhythm", "--without", "V7"], "'V7'", "V0, V0d, V0v, V3"),
         (["rhythm", "--states", "0", "--commands", "0"], "0", "at least one initial state"),
         (["rhythm", "--commands", "0", "--states", "1", "--out", "gaits.doc"], "'gaits.doc'", "png"),
         (["circuit", "--without", "brain"], "'brain'", "homolateral"),
         (["circuit", "--out", "circuit"], "'circuit'", "svg"),
+        (["circuit", "--save", "circuit.txt"], "'circuit.txt'", ".json"),
+        (["rhythm", "--circuit", "none.json"], "none.json", "does not exist"),
+        (["evaluate", "zero", "--seed", "-1", "--episodes", "1"], "-1", "from 0 on"),
+        (["evaluate", "zero", "--threads", "0"], "0", "at least one thread"),
+        (["evaluate", "zero", "--threads", "-3"], "-3", "at least one thread"),
+        (["evaluate", "zero", "--episodes", "0"], "0", "at least one episode"),
+        (["evaluate", "zero", "--robot", "spot"], "'spot'", "a1"),
+        (["evaluate", "zero", "--task", "swim"], "'swim'", "flat-walk"),
+        (["evaluate", "zero", "--task", "none.py"], "'none.py'", "no such file"),
+        (["evaluate", "zero", "--contact", "soft"], "'soft'", "elliptic"),
+        (["evaluate", "untrained", "--without", "V7"], "'V7'", "homolateral"),
+        (["evaluate", "untrained", "--command", "1.5"], "1.5", "[0, 1]"),
+        (["evaluate", "mlp-flat-run", "--without", "V0v"], "mlp-flat-run", "no circuit"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it_and_what_is_valid(capsys, arguments, wrong, right):
@@ -75,9 +98,15 @@ def test_a_folder_that_cannot_be_written_is_a_plain_error(capsys, tmp_path):
 
 
 def test_circuit_prints_every_row(capsys):
-    _, out, _ = run(capsys, "circuit", "--preset", "released")
-    assert "cross_V0d          flexor       cross       -1.5000" in out
-    assert "diag_V3a     basic" in out
+    _, out, _ = run(capsys, "circuit", "--circuit", "released")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["cross_V0d", "flexor", "cross", "-1.5000"] in rows
+    assert ["diag_V3a", "basic", "-0.4000", "HL", "HR"] in rows
+    assert ["foot+", "afferent_flexor", "same", "-1.0000", "per", "girdle"] in rows
+    spec = animal("released")
+    sources = {row.source.replace(" ", "_") for row in spec.synapses}
+    synapses = [row for row in rows if len(row) > 3 and row[0] in sources and row[2] in spec.plan.routes]
+    assert len(synapses) == 40 + 28 + 4  # of the afferents, the rhythm generator and the motor neurons
 
 
 def test_doctor_names_the_package_to_install_for_what_is_missing(capsys, monkeypatch):
@@ -86,3 +115,100 @@ def test_doctor_names_the_package_to_install_for_what_is_missing(capsys, monkeyp
     assert code == 0
     assert "libosmesa6" in out
     assert "libegl1" not in out
+
+
+def test_the_version_is_printed_and_nothing_else(capsys):
+    assert run(capsys, "--version") == (0, f"ncap {ncap.__version__}\n", "")
+
+
+def test_a_table_is_saved_edited_and_measured(capsys, tmp_path):
+    path = tmp_path / "mine.json"
+    code, out, _ = run(capsys, "circuit", "--without", "V3", "--save", str(path))
+    assert (code, out) == (0, f"table: {path}\n")
+    assert load_circuit(path) == animal().without(["cross_V3f", "cross_V3e", "diag_V3a"])
+    arguments = ("rhythm", "--json", "--commands", "0.5", "--states", "2")
+    assert run(capsys, *arguments, "--circuit", str(path))[1] == run(capsys, *arguments, "--without", "V3")[1]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Episodes of 1.5 s."""
+    for name, task in TASKS.items():
+        monkeypatch.setitem(TASKS, name, replace(task, episode_seconds=1.5))
+
+
+def evaluated(capsys, *arguments):
+    code, out, err = run(capsys, "evaluate", *arguments, "--episodes", "2", "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_evaluate_keeps_its_json_fields(capsys, short):
+    assert list(evaluated(capsys, "ncap-flat-walk")) == [
+        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean",
+        "cost_of_transport", "gait",
+    ]  # fmt: skip
+
+
+def test_a_policy_is_measured_on_its_own_task_and_with_the_circuit_that_is_asked_for(capsys, short, tmp_path):
+    found = evaluated(capsys, "ncap-bumpy-walk")
+    assert found["task"] == "bumpy-walk"
+    trained, seeds = load("ncap-bumpy-walk"), range(2)
+    assert found["returns"] == trained.evaluate(seeds=seeds).returns
+    save_circuit(animal("released"), tmp_path / "mine.json")
+    other = evaluated(
+        capsys, "ncap-bumpy-walk", "--circuit", str(tmp_path / "mine.json"), "--without", "V0v", "--command", "0.6",
+        "--task", "flat-walk",
+    )  # fmt: skip
+    expected = trained.with_circuit("released").without(["V0v"]).with_command(0.6).evaluate("flat-walk", seeds)
+    assert other["returns"] == expected.returns
+    assert other["returns"] != found["returns"]
+
+
+def test_a_robot_of_ones_own_is_a_data_sheet_beside_its_model(capsys, short, tmp_path):
+    same = describe_robot(A1) | {"name": "mine", "model": "body.xml", "model_xml": ""}
+    shutil.copy(A1.model, tmp_path / "body.xml")
+    (tmp_path / "mine.json").write_text(json.dumps(same))
+    (tmp_path / "weak.json").write_text(json.dumps(same | {"name": "weak", "kp": 0.1, "kd": 0.1}))
+    usual = evaluated(capsys, "ncap-flat-walk")
+    assert evaluated(capsys, "ncap-flat-walk", "--robot", str(tmp_path / "mine.json"))["returns"] == usual["returns"]
+    # without strength in its joints it sinks to the ground
+    assert evaluated(capsys, "ncap-flat-walk", "--robot", str(tmp_path / "weak.json"))["falls"] == 2
+    (tmp_path / "mine.json").write_text(json.dumps(same | {"kp": "strong"}))
+    code, _, err = run(capsys, "evaluate", "zero", "--robot", str(tmp_path / "mine.json"))
+    assert code == 2
+    assert "mine.json: the robot's kp has 'strong', which is no finite number" in err
+
+
+def test_a_task_of_ones_own_is_a_file_that_registers_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, "lying", None)  # so that it is taken away again
+    monkeypatch.delitem(TASKS, "lying")
+    (tmp_path / "mine.py").write_text("""
+from dataclasses import replace
+import numpy as np
+import ncap
+
+still = ncap.RewardTerm("still", lambda now, task: np.full(len(now.velocity), 0.25))
+ncap.TASKS["lying"] = replace(ncap.TASKS["flat-walk"], name="lying", rewards=(still,), episode_seconds=0.6)
+""")
+    found = evaluated(capsys, "zero", "--task", str(tmp_path / "mine.py"))
+    assert found["task"] == "lying"
+    assert found["returns"] == pytest.approx([0.25, 0.25])
+
+
+def test_a_policy_that_acts_in_another_step_than_the_task_is_refused(capsys, tmp_path):
+    untrained(NCAPPolicy(control_dt=0.015)).save(tmp_path / "quick.safetensors")
+    code, _, err = run(capsys, "evaluate", str(tmp_path / "quick.safetensors"))
+    assert code == 2
+    assert "acts every 0.015 s, but flat-walk every 0.03 s" in err
+
+
+def test_a_run_is_not_begun_twice_in_one_folder(capsys, short, tmp_path):
+    arguments = ("train", "flat-walk", "--epochs", "1", "--population", "4", "--episodes", "1", "--out", str(tmp_path))
+    assert run(capsys, *arguments)[0] == 0
+    before = (tmp_path / "best.safetensors").read_bytes()
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "holds a run already: go on with it by --resume, or choose another --out" in err
+    assert run(capsys, "train", "--resume", str(tmp_path))[0] == 0
+    assert (tmp_path / "best.safetensors").read_bytes() == before

@@ -1,3 +1,6 @@
+import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import gymnasium
@@ -5,17 +8,49 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from ncap.envs import IDS
 from ncap.errors import UserError
-from ncap.learn.gym_env import IDS, WalkingVectorEnv, _flat, _legs
-from ncap.rollout import Arena
+from ncap.learn.gym_env import WalkingEnv, WalkingVectorEnv
+from ncap.policies.ncap import NCAPPolicy
+from ncap.rollouts import Arena
+from ncap.sim.a1 import A1
+from ncap.sim.robot import describe_robot
 from ncap.tasks import TASKS
 
 MAKE = {"disable_env_checker": True}
+VECTOR = {"vectorization_mode": "vector_entry_point"}
 
 
 def test_importing_the_module_makes_the_ids_known_to_gymnasium():
     assert list(IDS.values()) == ["ncap/FlatWalk-v0", "ncap/FlatRun-v0", "ncap/BumpyWalk-v0", "ncap/BumpyRun-v0"]
     assert set(IDS.values()) <= set(gymnasium.registry)
+    assert set(IDS) <= set(TASKS)
+
+
+def test_gymnasium_finds_them_in_a_fresh_process_without_an_import_of_ours():
+    program = """
+import gymnasium
+env = gymnasium.make("ncap.envs:ncap/FlatWalk-v0")
+observation, _ = env.reset(seed=0)
+print(env.spec.max_episode_steps, observation.shape, env.action_space.shape)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "500 (40,) (12,)"
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_the_specification_says_how_long_an_episode_is(name):
+    assert gymnasium.spec(IDS[name]).max_episode_steps == TASKS[name].steps == 500
+
+
+def test_an_episode_ends_after_as_many_steps_as_the_maker_asks_for():
+    env = gymnasium.make("ncap/FlatWalk-v0", max_episode_steps=3, **MAKE)
+    env.reset(seed=0)
+    assert [env.step(np.zeros(12, np.float32))[3] for _ in range(3)] == [False, False, True]
+    vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=2, max_episode_steps=3, **VECTOR)
+    vector.reset(seed=0)
+    truncated = [vector.step(np.zeros((2, 12), np.float32))[3].tolist() for _ in range(3)]
+    assert truncated == [[False, False], [False, False], [True, True]]
 
 
 @pytest.mark.parametrize("identifier", IDS.values())
@@ -36,8 +71,12 @@ def test_zero_actions_stand_for_a_whole_episode_and_score_one_half():
     assert np.mean(rewards) == pytest.approx(0.5, abs=0.01)
 
 
+def flat(arena):
+    return arena.observation().reshape(40).astype(np.float32)
+
+
 def test_make_vec_runs_on_our_engine_and_equals_single_environments():
-    vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=3, vectorization_mode="vector_entry_point")
+    vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=3, **VECTOR)
     assert isinstance(vector.unwrapped, WalkingVectorEnv)
     first, _ = vector.reset(seed=4)
     rng = np.random.default_rng(0)
@@ -49,10 +88,10 @@ def test_make_vec_runs_on_our_engine_and_equals_single_environments():
     for i, seed in enumerate(seeds):
         arena = Arena(TASKS["flat-walk"], 1)
         arena.start(np.zeros(1, int), [int(seed)])
-        assert np.array_equal(_flat(arena)[0], first[i])
+        assert np.array_equal(flat(arena), first[i])
         for t, action in enumerate(actions[:, i]):
-            outcome = arena.step(np.zeros(1, int), _legs(action[None]))
-            assert np.array_equal(_flat(arena)[0], together[t][0][i])
+            outcome = arena.step(np.zeros(1, int), action.reshape(1, 4, 3).astype(float))
+            assert np.array_equal(flat(arena), together[t][0][i])
             assert outcome.reward[0] == together[t][1][i]
             if outcome.fallen[0]:
                 break
@@ -99,3 +138,69 @@ def test_rendering_gives_a_picture():
     assert picture.std() > 10
     assert (picture[180:320, 220:420].min(axis=-1) < 60).mean() > 0.05  # the robot's dark parts, in the middle
     env.close()
+
+
+def test_a_target_speed_can_be_asked_for():
+    # standing still: 1 at 0.5 m/s falls linearly to 0 at -target, so v = 0 is worth (0 + target) / (2 target) = 0.5;
+    # walking backwards at v is worth (v + target) / (2 target), which depends on the target
+    for speed in (0.25, 1.0):
+        env = gymnasium.make("ncap/FlatWalk-v0", target_speed=speed, **MAKE)
+        assert env.unwrapped.task.target_speed == speed
+        env.reset(seed=0)
+        for action in np.random.default_rng(0).uniform(-1, 1, (10, 12)).astype(np.float32):
+            *_, info = env.step(action)
+            now = env.unwrapped._arena.measured
+            forward = now.velocity[0, 0] * np.cos(np.arctan2(-now.up[0, 0], now.up[0, 2]))
+            rising, falling = (forward + speed) / (2 * speed), (4 * speed - forward) / (2 * speed)
+            assert info["reward_speed"] == pytest.approx(np.clip(min(rising, falling), 0, 1))
+
+
+def test_another_robot_can_be_asked_for(tmp_path):
+    sheet = describe_robot(A1) | {"name": "weak", "kp": 0.1, "kd": 0.1}
+    (tmp_path / "weak.json").write_text(json.dumps(sheet))
+    falls = {}
+    for robot in ("a1", str(tmp_path / "weak.json")):
+        vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=2, robot=robot, **VECTOR)
+        vector.reset(seed=0)
+        falls[robot] = any(vector.step(np.zeros((2, 12), np.float32))[2].any() for _ in range(50))
+    assert list(falls.values()) == [False, True]
+
+
+def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
+    env = gymnasium.make("ncap/FlatWalk-v0", circuit="default", **MAKE)
+    # 2 drives and 2 motor neurons per leg; 40 senses, 28 outputs, 12 inputs and a 1, then 24 voltages and 2 · 4 numbers
+    # of the oscillators
+    assert env.action_space.shape == (16,)
+    assert env.observation_space.shape == (40 + 28 + 12 + 1 + 24 + 8,)
+    assert env.action_space.high.tolist() == [10.0] * 8 + [1.0] * 8
+    # without drives, and with the motor neurons of the untrained circuit, it walks as that circuit without afferents
+    env.reset(seed=0)
+    seed = int(gymnasium.utils.seeding.np_random(0)[0].integers(2**31))
+    policy = NCAPPolicy(command=0.05)
+    cut, theta = policy.without(["afferents"], policy.space.initial)
+    controller = cut.bind(theta[None])
+    state, arena = controller.reset([seed]), Arena(TASKS["flat-walk"], 1)
+    arena.start(np.zeros(1, int), [seed])
+    for _ in range(40):
+        state, action = controller.act(state, arena.observation())
+        expected = arena.step(np.zeros(1, int), action)
+        said = np.concatenate((np.zeros(8), action[0, :, 1:].ravel())).astype(np.float32)
+        observation, reward, *_ = env.step(said)
+        # actions are rounded to single precision on their way through Gymnasium
+        assert reward == pytest.approx(expected.reward[0], abs=1e-3)
+        assert observation[40:68] == pytest.approx(controller.circuit.outputs(state)[0], abs=1e-6)
+    vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=3, circuit="default", **VECTOR)
+    assert vector.reset(seed=0)[0].shape == (3, 113)
+
+
+def test_step_before_reset_and_wrong_actions_get_a_sentence():
+    for env, zeros in ((WalkingEnv(), np.zeros(12)), (WalkingVectorEnv(num_envs=2), np.zeros((2, 12)))):
+        with pytest.raises(UserError, match="call reset before step: no episode has begun"):
+            env.step(zeros.astype(np.float32))
+        env.reset(seed=0)
+        with pytest.raises(UserError, match="an action has 12 numbers, not the shape"):
+            env.step(zeros[..., :8].astype(np.float32))
+    with pytest.raises(UserError, match="unknown task 'swim'"):
+        WalkingEnv("swim")
+    with pytest.raises(UserError, match="unknown circuit 'lamprey'; valid: default, released"):
+        WalkingEnv(circuit="lamprey")

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncap.rewards import pitch_of, roll_of, speed_reward, yaw_penalty
+from ncap.rewards import speed_reward, yaw_penalty
+from ncap.rotations import pitch_of, roll_of
 
 
 def test_speed_reward_by_hand():

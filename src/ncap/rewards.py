@@ -1,9 +1,28 @@
-"""What a task rewards, as pure functions of measurements. All arrays are (P,)."""
+"""What a task rewards: named terms, each a pure function of what was measured and of the task. All arrays are (P,)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.rotations import pitch_of
+from ncap.sim.simulation import Measurements
+
+if TYPE_CHECKING:
+    from ncap.tasks import Task
+
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RewardTerm:
+    """One term of a reward."""
+
+    name: str
+    value: "Callable[[Measurements, Task], Array]"
+    """(P,) for every individual in a control step; a perfect step adds up to 1 over all terms."""
 
 
 def speed_reward(forward_velocity: Array, target: float) -> Array:
@@ -18,11 +37,17 @@ def yaw_penalty(yaw_rate: Array, weight: float) -> Array:
     return -weight * yaw_rate**2
 
 
-def pitch_of(up: Array) -> Array:
-    """Pitch in rad, (P,), from the vertical in the trunk's frame (P, 3): positive with the nose down."""
-    return np.arctan2(-up[:, 0], up[:, 2])
+def _speed(now: Measurements, task: "Task") -> Array:
+    return speed_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), task.target_speed)
 
 
-def roll_of(up: Array) -> Array:
-    """Roll in rad, (P,), from the vertical in the trunk's frame (P, 3): positive with the left side up."""
-    return np.arctan2(up[:, 1], up[:, 2])
+def _yaw(now: Measurements, task: "Task") -> Array:
+    return yaw_penalty(now.angular_velocity[:, 2], task.yaw_weight)
+
+
+SPEED: Final = RewardTerm("speed", _speed)
+"""Forward speed in the robot's frame, near the task's target."""
+YAW: Final = RewardTerm("yaw", _yaw)
+"""Less for turning."""
+FALL: Final = "fall"
+"""Name of the term that every task has beside its own: the penalty for a fall."""

@@ -1,6 +1,7 @@
 """The run directory: configuration, provenance, progress, checkpoints, and the best and last policy.
 
-config.json        what was asked for; a run is resumed with exactly this
+config.json        the settings; a run is resumed with exactly these
+circuit.json       the circuit's table, of a run that trains one
 provenance.json    versions, commit, machine
 progress.csv       one row per epoch
 events.*           the same for TensorBoard
@@ -28,17 +29,18 @@ from numpy.typing import NDArray
 from ncap import __version__
 from ncap.errors import UserError
 from ncap.events import append_scalars
-from ncap.policies.storage import read_tensors, write_tensors, write_whole
+from ncap.files import read_tensors, write_tensors, write_whole
 
 Array = NDArray[np.float64]
 
 KEPT_CHECKPOINTS: Final = 2
 _CONFIG, _PROGRESS, _EVENTS = "config.json", "progress.csv", "events.out.tfevents.0.ncap"
+_LAST: Final = "last.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """All that a run needs to go on: nothing else influences what follows."""
+    """Everything that a run needs to go on: nothing else influences what follows."""
 
     epoch: int
     """The next epoch to do."""
@@ -61,7 +63,7 @@ class Run:
     @classmethod
     def create(cls, folder: Path, config: dict[str, Any]) -> Self:
         """A new run; its folder must not hold another."""
-        if (folder / _CONFIG).exists():
+        if holds_run(folder):
             raise UserError(f"{folder} holds a run already: go on with it by --resume, or choose another --out")
         try:
             (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
@@ -94,8 +96,13 @@ class Run:
         except OSError as error:
             raise UserError(f"cannot write in {self.folder}: {error.strerror}") from None
 
+    @property
+    def complete(self) -> bool:
+        """Whether its last policy, which is written in the end, is there."""
+        return (self.folder / _LAST).exists()
+
     def close(self) -> None:
-        """Let others have it."""
+        """Release the directory, so that another process can work in it."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -155,6 +162,11 @@ class Run:
         write_whole(path, "".join(kept).encode())
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a folder is a run directory."""
+    return (folder / _CONFIG).exists()
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of a run directory."""
     path = folder / _CONFIG
@@ -177,7 +189,7 @@ def read_progress(folder: Path) -> list[dict[str, float]]:
 
 
 def provenance() -> dict[str, Any]:
-    """Where results come from: versions, commit, machine, time."""
+    """Versions, commit, machine and time, which say where results come from."""
     packages = ("mujoco", "numpy", "scipy", "safetensors", "torch", "stable-baselines3")
     return {
         "ncap": __version__,

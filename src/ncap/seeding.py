@@ -8,7 +8,11 @@ import zlib
 
 import numpy as np
 
+from ncap.errors import UserError
+
 
 def generator(seed: int, stream: str, *address: int) -> np.random.Generator:
     """The random generator that belongs to an address. Seed and address are non-negative integers."""
+    if min(seed, *address, 0) < 0:
+        raise UserError(f"a seed is a number from 0 on, not {seed}")
     return np.random.default_rng([seed, zlib.crc32(stream.encode()), *address])

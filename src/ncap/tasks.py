@@ -1,13 +1,17 @@
 """What a robot is asked to do, as data. A task has a name; variants are made with `dataclasses.replace`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
 from ncap import seeding
-from ncap.errors import UserError, unknown_name
+from ncap.errors import UserError
+from ncap.registry import Registry
+from ncap.rewards import SPEED, YAW, RewardTerm
 from ncap.sim.a1 import A1
-from ncap.sim.robot import Robot
+from ncap.sim.robot import SENSES, Robot, find_robot
 from ncap.sim.terrain import Bumpy, Flat, Terrain
 from ncap.sim.world import Variation, World
 
@@ -18,29 +22,41 @@ class Task:
 
     name: str
     target_speed: float
-    """m/s."""
+    """Forward speed that is rewarded, m/s."""
     terrain: Terrain
+    command: float = 0.05
+    """Brainstem command that suits the task, in [0, 1], for a circuit that was not trained for it."""
+    rewards: tuple[RewardTerm, ...] = (SPEED, YAW)
+    """What is rewarded, beside the penalty for a fall."""
     robot: Robot = A1
     contact: str = "default"
     """Contact preset: see ncap.sim.world.CONTACTS."""
     episode_seconds: float = 15.0
     control_dt: float = 0.030
+    """Control step, s."""
     physics_dt: float = 0.001
+    """Physics step, s."""
     friction: tuple[float, float] = (0.75, 1.25)
     """Range of the feet's sliding friction, drawn once an episode."""
     start_noise: float = 0.02
-    """rad: joints start within this distance of the standing pose."""
+    """Joints start within this distance of the standing pose, rad."""
     fall_deg: float = 45.0
-    """Roll or pitch beyond which the robot has fallen."""
+    """Roll or pitch beyond which the robot has fallen, degrees."""
     fall_penalty: float = 10.0
     """Reward units lost with a fall, beside the rest of the episode."""
     yaw_weight: float = 0.1
+    """Weight of the squared yaw rate in the term "yaw"."""
     variation: Variation = field(default_factory=Variation)
     """Mass and gains of every episode; its friction and terrain are drawn."""
 
     def __post_init__(self) -> None:
         if not self.target_speed > 0:
             raise UserError(f"task {self.name}: target_speed must be positive, not {self.target_speed:g}")
+        for name in ("episode_seconds", "control_dt", "physics_dt"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise UserError(f"task {self.name}: {name} must be a positive number of seconds")
+        if not 0.0 <= self.command <= 1.0:
+            raise UserError(f"task {self.name}: brainstem command {self.command:g} is outside [0, 1]")
         if not 0 < self.friction[0] <= self.friction[1]:
             raise UserError(f"task {self.name}: friction must be a rising range above 0, not {self.friction}")
 
@@ -49,26 +65,34 @@ class Task:
         """Control steps in an episode."""
         return round(self.episode_seconds / self.control_dt)
 
+    @property
+    def senses(self) -> tuple[int, int]:
+        """Shape of an observation: (legs, observations per leg)."""
+        return len(self.robot.feet), SENSES
 
-WALK: Final = 0.5
-RUN: Final = 1.0
+    @property
+    def joints(self) -> tuple[int, int]:
+        """Shape of an action: (legs, joints per leg)."""
+        legs, joints = self.robot.mid.shape
+        return legs, joints
 
-TASKS: Final = {
-    task.name: task
-    for task in (
-        Task(name="flat-walk", target_speed=WALK, terrain=Flat()),
-        Task(name="flat-run", target_speed=RUN, terrain=Flat()),
-        Task(name="bumpy-walk", target_speed=WALK, terrain=Bumpy()),
-        Task(name="bumpy-run", target_speed=RUN, terrain=Bumpy()),
-    )
-}
+
+TASKS: Final[Registry[Task]] = Registry("task")
+"""Tasks by name."""
+for _ground in (Flat(), Bumpy()):
+    _word = "flat" if _ground.grid is None else "bumpy"
+    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.05, terrain=_ground)
+    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.9, terrain=_ground)
 
 
 def find_task(name: str) -> Task:
-    """The task of that name."""
-    if name not in TASKS:
-        raise unknown_name("task", name, TASKS)
-    return TASKS[name]
+    """The task of that name, or the one that a Python file registers."""
+    return TASKS.find(name)
+
+
+def with_robot(task: Task, robot: str | Robot) -> Task:
+    """The same task for another robot: a name, a data sheet (.json), or a Python file that registers one."""
+    return replace(task, robot=robot if isinstance(robot, Robot) else find_robot(robot))
 
 
 @lru_cache(maxsize=32)

@@ -1,24 +1,30 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ncap.analysis.gaits import stance_onsets
-from ncap.circuits.circuit import Circuit
+from ncap.circuits.animal import cut
+from ncap.circuits.circuit import Circuit, initial_numbers
 from ncap.circuits.rhythm import (
     EXTENSOR_STANCE,
     RELEASED,
     extensor_activity,
+    quiet_start,
     random_adaptation,
     rhythm_inputs,
     rhythm_spec,
 )
+from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import BasicUnit, OscillatorUnit
 from ncap.errors import UserError
+from ncap.plan import chain
 
 
 def plain_loop(spec, adaptation, inputs, dt):
     """One individual, one neuron at a time, straight from the paper's equations: {neuron: outputs over time}."""
-    places = [(neuron, leg) for neuron in spec.neurons for leg in neuron.legs]
-    names = [f"{neuron.name}.{leg}" for neuron, leg in places]
+    places = [(neuron, site) for neuron in spec.neurons for site in spec.sites_of(neuron)]
+    names = [f"{neuron.name}.{site}" for neuron, site in places]
     incoming = {name: [] for name in names}
     for synapse in spec.synapses:
         for source, target in spec.connections(synapse):
@@ -60,7 +66,7 @@ def test_compiled_circuit_agrees_with_a_plain_loop_over_neurons(preset):
     circuit = Circuit(spec, dt=0.01)
     inputs = rng.uniform(0, 0.6, (400, 1, 12))
     start = random_adaptation(spec, 1, rng)
-    state, outputs = circuit.reset_to(start), []
+    state, outputs = quiet_start(circuit, start), []
     for row in inputs:
         state = circuit.step(state, row)
         outputs.append(circuit.outputs(state)[0])
@@ -85,12 +91,17 @@ def test_released_preset_reproduces_every_reference_trace(reference_traces):
         columns = [circuit.neurons.index(ours(str(name))) for name in data["units"]]
         entries = [circuit.inputs.index(ours(str(name))) for name in data["inputs"]]
         assert [circuit.neurons[i] for i in range(4)] == [ours(str(name)) for name in data["oscillators"]]
-        state = circuit.reset_to(data[f"case{case}_a0"][None])
+        state = quiet_start(circuit, data[f"case{case}_a0"][None])
         for row, values in zip(data[f"case{case}_inputs"], data[f"case{case}_values"], strict=True):
             inputs = np.empty((1, 12))
             inputs[0, entries] = row
             state = circuit.step(state, inputs)
             assert circuit.outputs(state)[0, columns] == pytest.approx(values, abs=1e-12), f"case {case}"
+
+
+def only(state, individual):
+    """The state of one individual of many."""
+    return state.map(lambda part: part[individual : individual + 1])
 
 
 def advance(circuit, state, inputs, steps=200, weights=None):
@@ -101,38 +112,43 @@ def advance(circuit, state, inputs, steps=200, weights=None):
 
 def test_nobodys_result_depends_on_who_else_is_in_the_batch_to_the_bit():
     circuit, rng = Circuit(rhythm_spec(), dt=0.005), np.random.default_rng(2)
-    start, inputs = circuit.reset(rng, 37), rng.uniform(0, 1, (37, 12))
-    crowd = advance(circuit, start, inputs)
+    start, inputs = circuit.reset(37, rng), rng.uniform(0, 1, (37, 12))
+    crowd = advance(circuit, start, inputs).flat()
     for i in (0, 17, 36):
-        alone = advance(circuit, type(start)(*(part[i : i + 1] for part in start)), inputs[i : i + 1])
-        assert all(np.array_equal(a[0], b[i]) for a, b in zip(alone, crowd, strict=True))
+        alone = advance(circuit, only(start, i), inputs[i : i + 1])
+        assert np.array_equal(alone.flat()[0], crowd[i])
 
 
 def test_weights_per_individual_act_as_separate_circuits():
     spec, rng = rhythm_spec(), np.random.default_rng(3)
     circuit = Circuit(spec, dt=0.005)
-    rows = np.array([synapse.weight for synapse in spec.synapses]) * rng.uniform(0.5, 1.5, (3, len(spec.synapses)))
-    start, inputs = circuit.reset(rng, 3), rhythm_inputs(np.full(3, 0.4))
-    together = advance(circuit, start, inputs, weights=circuit.weights_from(rows))
+    numbers = initial_numbers(spec) * rng.uniform(0.5, 1.5, (3, len(spec.entries)))
+    start, inputs = circuit.reset(3, rng), rhythm_inputs(circuit, np.full(3, 0.4))
+    together = advance(circuit, start, inputs, weights=circuit.weights_from(numbers))
     for i in range(3):
-        numbered = zip(spec.synapses, rows[i], strict=True)
-        own = type(spec)(spec.neurons, tuple(type(s)(**(vars(s) | {"weight": w})) for s, w in numbered), spec.inputs)
-        alone = advance(Circuit(own, dt=0.005), type(start)(*(part[i : i + 1] for part in start)), inputs[i : i + 1])
+        own = {entry.row: number for entry, number in zip(spec.entries, numbers[i], strict=True)}
+        rewritten = replace(
+            spec,
+            neurons=tuple(replace(row, bias=own[row]) for row in spec.neurons),
+            synapses=tuple(replace(row, weight=own[row]) for row in spec.synapses),
+        )
+        alone = advance(Circuit(rewritten, dt=0.005), only(start, i), inputs[i : i + 1])
         assert circuit.outputs(together)[i] == pytest.approx(circuit.outputs(alone)[0], abs=1e-12)
 
 
 def test_step_changes_nothing_that_was_passed_in():
     circuit = Circuit(rhythm_spec(), dt=0.005, substeps=6)
-    state, inputs = circuit.reset(np.random.default_rng(4), 5), rhythm_inputs(np.full(5, 0.5))
-    before = [part.copy() for part in (*state, inputs)]
+    state, inputs = circuit.reset(5, np.random.default_rng(4)), rhythm_inputs(circuit, np.full(5, 0.5))
+    before = state.flat(), inputs.copy()
     circuit.step(circuit.step(state, inputs), inputs)
-    assert all(np.array_equal(a, b) for a, b in zip(before, (*state, inputs), strict=True))
+    assert np.array_equal(state.flat(), before[0])
+    assert np.array_equal(inputs, before[1])
 
 
 def test_six_substeps_are_six_steps_with_the_input_held():
     spec = rhythm_spec()
     fine, control = Circuit(spec, dt=0.005), Circuit(spec, dt=0.005, substeps=6)
-    start, inputs = fine.reset(np.random.default_rng(5), 4), rhythm_inputs(np.linspace(0, 1, 4))
+    start, inputs = fine.reset(4, np.random.default_rng(5)), rhythm_inputs(fine, np.linspace(0, 1, 4))
     assert np.array_equal(advance(fine, start, inputs, 600).signals, advance(control, start, inputs, 100).signals)
 
 
@@ -159,7 +175,8 @@ def test_random_starts_lie_between_the_resting_thresholds():
     unit = rhythm_spec().neuron("flexor").unit
     assert isinstance(unit, OscillatorUnit)
     low, high = unit.thresholds(0.0)
-    adaptation = circuit.reset(np.random.default_rng(7), 2000).adaptation
+    adaptation, active = circuit.state_of(circuit.reset(2000, np.random.default_rng(7)), "flexor")
+    assert not active.any()
     assert adaptation.min() >= low
     assert adaptation.max() <= high
     assert adaptation.mean() == pytest.approx((low + high) / 2, abs=0.02 * (high - low))
@@ -169,3 +186,47 @@ def test_random_starts_lie_between_the_resting_thresholds():
 def test_impossible_steps_are_refused(dt, substeps):
     with pytest.raises(UserError, match="dt > 0"):
         Circuit(RELEASED, dt=dt, substeps=substeps)
+
+
+def test_a_table_on_a_chain_of_segments_agrees_with_a_plain_loop():
+    # a swimmer's core: bursting neurons that hand their activity to the tail, and basic ones that hold their own back
+    spec = CircuitSpec(
+        (
+            Neuron(name="flexor", unit=OscillatorUnit(), bias=0.2),
+            Neuron(name="holding", unit=BasicUnit(voltage_time=0.1), bias=-0.1, sites=("s1", "s2")),
+        ),
+        (
+            Synapse(source="flexor", target="flexor", route="tailward", weight=0.4, sign=1),
+            Synapse(source="flexor", target="holding", weight=0.9, sign=1),
+            Synapse(source="holding", target="flexor", route="headward", weight=-0.3, sign=-1),
+            Synapse(source="stretch", target="holding", weight=0.5, sign=1),
+            Synapse(source="drive", target="flexor", weight=0.6, sign=1),
+        ),
+        (Input(name="stretch"), Input(name="drive", per="body", kind="command")),
+        plan=chain(3),
+    )
+    circuit, rng = Circuit(spec, dt=0.01), np.random.default_rng(8)
+    assert circuit.neurons == ("flexor.s1", "flexor.s2", "flexor.s3", "holding.s1", "holding.s2")
+    assert circuit.inputs == ("stretch.s1", "stretch.s2", "stretch.s3", "drive.body")
+    inputs, start = rng.uniform(0, 0.8, (500, 1, 4)), random_adaptation(spec, 1, rng)
+    state, outputs = quiet_start(circuit, start), []
+    for row in inputs:
+        state = circuit.step(state, row)
+        outputs.append(circuit.outputs(state)[0])
+    expected = plain_loop(spec, start[0], [dict(zip(circuit.inputs, row[0], strict=True)) for row in inputs], 0.01)
+    assert np.array(outputs) == pytest.approx(np.stack([expected[name] for name in circuit.neurons], axis=1), abs=1e-12)
+    assert (np.ptp(outputs, axis=0) > 0.1).all()  # every neuron took part
+
+
+def test_a_state_is_carried_over_to_another_table_by_names():
+    whole, rng = Circuit(rhythm_spec(), dt=0.005), np.random.default_rng(9)
+    cut_spec = cut(rhythm_spec(), ["V0v", "flexor.FL"])
+    smaller = Circuit(cut_spec, dt=0.005)
+    state = advance(whole, whole.reset(2, rng), rhythm_inputs(whole, np.full(2, 0.4)), 100)
+    carried = smaller.adopt(state, whole)
+    for name in smaller.neurons:
+        assert np.array_equal(
+            carried.signals[:, smaller.neurons.index(name)], state.signals[:, whole.neurons.index(name)]
+        )
+    for part, theirs in zip(smaller.state_of(carried, "flexor"), whole.state_of(state, "flexor"), strict=True):
+        assert np.array_equal(part, theirs[:, 1:])  # all but FL

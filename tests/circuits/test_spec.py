@@ -2,27 +2,33 @@ from dataclasses import replace
 
 import pytest
 
-from ncap.circuits.rhythm import KNOCKOUTS, RELEASED, rhythm_spec
+from ncap.circuits.animal import PATHWAYS, animal, cut, knock_outs
+from ncap.circuits.rhythm import RELEASED
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
-from ncap.circuits.units import BasicUnit
+from ncap.circuits.units import BasicUnit, SumUnit
 from ncap.errors import UserError
-from ncap.legs import FORE, HIND
+from ncap.plan import QUADRUPED
 
-A = Neuron(name="A", unit=BasicUnit(), bias=0.0)
-FORE_ONLY = Neuron(name="fore_only", unit=BasicUnit(), bias=0.0, legs=FORE)
-HIND_ONLY = Neuron(name="hind_only", unit=BasicUnit(), bias=0.0, legs=HIND)
-TOUCH = Input(name="touch", per="leg")
+GIRDLES = QUADRUPED.groups["girdle"]
+A = Neuron(name="A", unit=BasicUnit())
+FORE_ONLY = Neuron(name="fore_only", unit=BasicUnit(), sites=GIRDLES["fore"])
+HIND_ONLY = Neuron(name="hind_only", unit=BasicUnit(), sites=GIRDLES["hind"])
+TOUCH = Input(name="touch")
+BALANCE = Input(name="balance", per="side")
 SELF = Synapse(source="A", target="A", route="cross", weight=-1.0, sign=-1)
 
 
 def build(*synapses, neurons=(A, FORE_ONLY, HIND_ONLY)):
-    return CircuitSpec(neurons, synapses, (TOUCH,))
+    return CircuitSpec(neurons, synapses, (TOUCH, BALANCE))
 
 
 @pytest.mark.parametrize(
     ("synapse", "complaint"),
     [
-        (replace(SELF, source="B"), "synapse B>A cross: unknown source 'B'; valid: A, fore_only, hind_only, touch"),
+        (
+            replace(SELF, source="B"),
+            "synapse B>A cross: unknown source 'B'; valid: A, fore_only, hind_only, touch, balance",
+        ),
         (
             replace(SELF, target="touch"),
             "synapse A>touch cross: unknown target 'touch'; valid: A, fore_only, hind_only",
@@ -30,8 +36,12 @@ def build(*synapses, neurons=(A, FORE_ONLY, HIND_ONLY)):
         (replace(SELF, route="up"), "synapse A>A up: unknown route 'up'; valid: same, cross, side-down"),
         (replace(SELF, weight=0.5), r"synapse A>A cross: declared inhibitory \(weight <= 0\), but its weight is 0.5"),
         (replace(SELF, weight=float("nan")), "synapse A>A cross: .* nan"),
-        (replace(SELF, source="touch"), "synapse touch>A cross: an input reaches only its own leg"),
-        (replace(SELF, target="hind_only", source="fore_only"), "synapse fore_only>hind_only cross: .* no legs that"),
+        (replace(SELF, tied_by="half"), "synapse A>A cross: unknown tied_by 'half'; valid: body, side, girdle, site"),
+        (replace(SELF, source="balance"), "synapse balance>A cross: an input per side reaches its own part only"),
+        (
+            replace(SELF, target="hind_only", source="fore_only"),
+            "synapse fore_only>hind_only cross: .* are in no sites that",
+        ),
     ],
 )
 def test_a_wrong_synapse_is_named_with_what_is_valid(synapse, complaint):
@@ -47,12 +57,12 @@ def test_rows_that_appear_twice_are_named():
 
 
 @pytest.mark.parametrize(
-    ("legs", "complaint"),
-    [(("FL", "ML"), "neuron A: leg 'ML' does not exist"), ((), "non-empty"), (("FL", "FL"), "repet")],
+    ("sites", "complaint"),
+    [(("FL", "ML"), "neuron A: site 'ML' does not exist"), ((), "non-empty"), (("FL", "FL"), "repet")],
 )
-def test_legs_that_do_not_exist_are_named(legs, complaint):
+def test_sites_that_do_not_exist_are_named(sites, complaint):
     with pytest.raises(UserError, match=complaint):
-        build(neurons=(replace(A, legs=legs),))
+        build(neurons=(replace(A, sites=sites),))
 
 
 def test_a_route_joins_only_legs_that_have_both_neurons():
@@ -64,28 +74,56 @@ def test_a_route_joins_only_legs_that_have_both_neurons():
 
 
 def test_the_rhythm_generator_has_28_neurons_and_28_rows():
-    assert sum(len(neuron.legs) for neuron in RELEASED.neurons) == 28
+    assert sum(len(RELEASED.sites_of(neuron)) for neuron in RELEASED.neurons) == 28
     assert len(RELEASED.synapses) == 28
 
 
 def test_a_knock_out_is_the_same_table_without_some_rows():
-    cut = rhythm_spec("released", ["V0v"])
-    assert {n.name for n in RELEASED.neurons} - {n.name for n in cut.neurons} == {"diag_V0v"}
-    lost = {s.key for s in RELEASED.synapses} - {s.key for s in cut.synapses}
+    knocked_out = cut(RELEASED, ["V0v"])
+    assert {n.name for n in RELEASED.neurons} - {n.name for n in knocked_out.neurons} == {"diag_V0v"}
+    lost = {s.key for s in RELEASED.synapses} - {s.key for s in knocked_out.synapses}
     assert lost == {"flexor>diag_V0v same", "diag_V0v>flexor diag-down", "sync>diag_V0v same"}
-    assert set(cut.synapses) < set(RELEASED.synapses)
-    pathways = rhythm_spec("released", ["homolateral"])
+    assert set(knocked_out.synapses) < set(RELEASED.synapses)
+    pathways = cut(RELEASED, ["homolateral"])
     assert len(pathways.neurons) == 9
     assert len(RELEASED.synapses) - len(pathways.synapses) == 3
 
 
-@pytest.mark.parametrize("name", KNOCKOUTS)
+@pytest.mark.parametrize("name", PATHWAYS)
 def test_every_knock_out_name_removes_something(name):
-    assert len(rhythm_spec("released", [name]).synapses) < len(RELEASED.synapses)
+    whole = animal("released")
+    assert name in knock_outs(whole)
+    assert len(cut(whole, [name]).synapses) < len(whole.synapses)
 
 
-def test_printing_a_circuit_prints_its_table():
-    lines = str(RELEASED).splitlines()
+def test_a_single_neuron_and_a_single_synapse_can_be_cut():
+    single = cut(RELEASED, ["flexor.FL"])
+    assert single.sites_of(single.neuron("flexor")) == ("FR", "HL", "HR")
+    assert len(single.synapses) == len(RELEASED.synapses)  # every row still joins other sites
+    key = "cross_V0d>flexor cross"
+    assert {row.key for row in RELEASED.synapses} - {row.key for row in cut(RELEASED, [key]).synapses} == {key}
+    with pytest.raises(UserError, match="unknown knock-out 'V9'; valid: V0, V0d, V0v, V3, diagonal"):
+        cut(RELEASED, ["V9"])
+
+
+def test_neurons_without_memory_cannot_form_a_circle_nor_hear_the_core_they_drive():
+    first, second = (Neuron(name=name, unit=SumUnit()) for name in ("first", "second"))
+    ring = [Synapse(source=a, target=b, weight=1.0, sign=1) for a, b in (("first", "second"), ("second", "first"))]
+    with pytest.raises(UserError, match="neuron first: neurons without memory drive each other in a circle"):
+        CircuitSpec((first, second), tuple(ring)).after  # noqa: B018
+    heard = [Synapse(source=a, target=b, weight=1.0, sign=1) for a, b in (("A", "first"), ("first", "A"))]
+    with pytest.raises(UserError, match="synapse A>first same: first has no memory and drives neurons that have one"):
+        CircuitSpec((A, first), tuple(heard))
+
+
+def test_the_rhythm_of_the_animal_is_the_rhythm_generator():
+    assert animal("released").rhythm() == RELEASED
+
+
+@pytest.mark.parametrize("spec", [RELEASED, animal()], ids=["rhythm generator", "animal"])
+def test_printing_a_circuit_prints_its_table(spec):
+    lines = str(spec).splitlines()
     assert sum(line.startswith("diag_V0d ") for line in lines) == 2  # a neuron row and a synapse row
-    for synapse in RELEASED.synapses:
-        assert any(line.split()[:3] == [synapse.source, synapse.target, synapse.route] for line in lines)
+    for synapse in spec.synapses:
+        source = synapse.source.replace(" ", "_")
+        assert any(line.split()[:3] == [source, synapse.target, synapse.route] for line in lines)

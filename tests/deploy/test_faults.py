@@ -7,9 +7,10 @@ import pytest
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment, Schedule
-from ncap.deploy.pilot import find_pilot
 from ncap.deploy.twin import FAULTS, Twin
-from ncap.policies.policy import ZeroController
+from ncap.policies.controller import ZeroController
+from ncap.sim.a1 import A1
+from ncap.trained import load
 
 SHORT = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.2, policy=1.0, damping=0.2)
 FAULT_AT = 2.3
@@ -30,7 +31,7 @@ REACTIONS = {
 
 def fly(fault: str, gap: Gap | None = None, policy: str = "untrained"):
     twin = Twin(gap, faults=[(FAULT_AT, fault)])
-    return twin, Deployment(TwinLink(twin), find_pilot(policy), armed=True, schedule=SHORT).run()
+    return twin, Deployment(TwinLink(twin), load(policy), armed=True, schedule=SHORT).run()
 
 
 @pytest.mark.parametrize("fault", REACTIONS)
@@ -61,22 +62,24 @@ class Slow(ZeroController):
     """Thinks for a while, in the twin's time, at its 20th and every later step."""
 
     def __init__(self, twin: Twin, seconds: float):
+        super().__init__(A1.mid.shape)
         self.twin, self.seconds, self.steps, self.first = twin, seconds, 0, 0.0
 
-    def act(self, state, observation):
+    def act(self, state, observation, command=None):
         self.steps += 1
         if self.steps >= 20:
             self.first = self.first or self.twin.time
             self.twin.advance(self.twin.time + self.seconds)
-        return super().act(state, observation)
+        return super().act(state, observation, command)
 
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0.060, 20), (0.021, 22)])
 def test_missed_deadlines_are_a_fault_at_once_if_long_and_at_the_third_if_short(seconds, steps):
     twin = Twin()
     slow = Slow(twin, seconds)
-    pilot = replace(find_pilot("zero"), controller=slow)
-    outcome = Deployment(TwinLink(twin), pilot, armed=True, schedule=SHORT).run()
+    deployment = Deployment(TwinLink(twin), load("zero"), armed=True, schedule=SHORT)
+    deployment.controller = slow
+    outcome = deployment.run()
     assert outcome.fault.kind == "missed deadline"
     assert slow.steps == steps
     # the robot itself has braked since 22 ms after the last command; ours follows when the policy is back
@@ -87,6 +90,6 @@ def test_missed_deadlines_are_a_fault_at_once_if_long_and_at_the_third_if_short(
 def test_loss_alone_is_no_fault(loss):
     twin = Twin(Gap(loss=loss))
     schedule = replace(SHORT, policy=3.0)
-    outcome = Deployment(TwinLink(twin), find_pilot("untrained"), armed=True, schedule=schedule).run()
+    outcome = Deployment(TwinLink(twin), load("untrained"), armed=True, schedule=schedule).run()
     assert outcome.fault is None
     assert twin.truth().position[0] > 0.3

@@ -1,34 +1,36 @@
 """The flight recorder keeps every tick, in constant memory, and its recording is what the robot did."""
 
 import gc
+import json
+import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ncap.deploy.flight import PHASES, FlightFacts, FlightRecorder, read_log, write_recording
+from ncap.circuits.tables import describe_circuit
+from ncap.deploy.contract import checksum
+from ncap.deploy.flight import PHASES, FlightRecorder, facts_about, read_log, write_recording
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.odometry import feet
-from ncap.deploy.pilot import find_pilot
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.recording import Recording
 from ncap.sim.a1 import A1
+from ncap.sim.terrain import Flat
+from ncap.trained import find_policy, load
 
 SHORT = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.2, policy=4.0, halt=0.5, sit=0.6, damping=0.2)
 
 
-def fly(folder, schedule=SHORT, policy="untrained"):
-    pilot, link = find_pilot(policy), TwinLink(Twin())
-    facts = FlightFacts(
-        title="a test", task="flat-walk", policy_checksum=pilot.checksum, link="twin", armed=True, seed=0,
-        neuron_names=pilot.neuron_names,
-    )  # fmt: skip
+def fly(folder, schedule=SHORT):
+    policy, link = load("untrained"), TwinLink(Twin())
+    facts = facts_about(policy, A1, link="twin", armed=True, seed=0)
     path = []
     with FlightRecorder(folder, facts) as recorder:
-        deployment = Deployment(link, pilot, armed=True, schedule=schedule, recorder=recorder)
+        deployment = Deployment(link, policy, armed=True, schedule=schedule, recorder=recorder)
         wait = link.wait_until
 
         def watched(moment):
@@ -52,7 +54,7 @@ def test_the_log_has_every_tick_with_its_command(flown):
     started, ended = outcome.phases[2][1], outcome.phases[-1][1] + SHORT.damping
     assert len(log) == pytest.approx((ended - started) / 0.002, abs=3)
     np.testing.assert_allclose(np.diff(log["time"]), 0.002, atol=0.0021)
-    assert facts.policy_checksum == find_pilot("untrained").checksum
+    assert facts.policy_checksum == checksum(load("untrained"))
     assert log["acted"].sum() == round(4.0 / 0.030 + 0.5)
     damped = log["phase"] == PHASES.index("damping")
     assert (log["command_kp"][~damped] > 0).all()
@@ -76,6 +78,37 @@ def test_the_recording_is_the_walk_that_the_twin_made(flown):
     assert walked > 0.4
     assert recording.position[-1, 0] - recording.position[0, 0] == pytest.approx(walked, rel=0.33)
     np.testing.assert_allclose(recording.position[:, 2], truth[:, 2], atol=0.03)
+
+
+def test_the_recording_carries_the_circuit_that_flew_the_robot_and_a_plane(flown, tmp_path):
+    recording = Recording.load(flown[0] / "recording.safetensors")
+    assert recording.circuit == load("untrained").policy.circuit
+    np.testing.assert_array_equal(
+        recording.numbers, load("untrained").policy.numbers(load("untrained").theta[None])[0, 0]
+    )
+    assert (recording.robot.name, recording.robot.position_mid) == ("a1", A1.position_mid)
+    assert recording.robot.model_xml == A1.model.read_text("utf-8")
+    assert recording.terrain == Flat()
+
+    cut = find_policy("ncap-flat-walk", without=["V0v"], command=0.3)
+    facts = facts_about(cut, A1, link="twin", armed=False, seed=5)
+    assert (
+        facts.circuit == describe_circuit(cut.policy.circuit) != describe_circuit(load("ncap-flat-walk").policy.circuit)
+    )
+    assert (facts.command, facts.seed, facts.task) == (0.3, 5, "flat-walk")
+    assert facts.title == "ncap-flat-walk without V0v on twin, dry run"
+    assert not any(name.startswith("cross_V0v") for name in facts.neuron_names)
+    assert facts_about(load("zero"), A1, link="twin", armed=True, seed=0).circuit is None
+
+
+def test_a_flight_of_the_first_version_still_gives_a_recording(flown, tmp_path):
+    about = json.loads((flown[0] / "about.json").read_text())
+    for new in ("command", "circuit", "numbers", "robot"):
+        del about[new]
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    (tmp_path / "log.rows").write_bytes((flown[0] / "log.rows").read_bytes())
+    recording = Recording.load(write_recording(tmp_path))
+    assert (recording.circuit, recording.robot) == (None, None)
 
 
 def test_a_log_that_was_cut_short_still_gives_a_recording(flown, tmp_path):
@@ -118,12 +151,10 @@ def test_feet_are_where_the_simulator_has_them_and_move_as_their_positions_chang
 def test_memory_does_not_grow_with_the_length_of_a_flight(tmp_path):
     # the interpreter's own count of live blocks, once a second; caches and the heap of messages under way may breathe
     counts: list[int] = []
-    pilot, link = find_pilot("untrained"), TwinLink(Twin())
-    facts = FlightFacts(
-        title="", task="flat-walk", policy_checksum="", link="twin", armed=True, seed=0, neuron_names=pilot.neuron_names
-    )
+    policy, link = load("untrained"), TwinLink(Twin())
+    facts = facts_about(policy, A1, link="twin", armed=True, seed=0)
     with FlightRecorder(tmp_path / "flight", facts) as recorder:
-        deployment = Deployment(link, pilot, armed=True, schedule=replace(SHORT, policy=7.0), recorder=recorder)
+        deployment = Deployment(link, policy, armed=True, schedule=replace(SHORT, policy=7.0), recorder=recorder)
         wait = link.wait_until
 
         def watched(moment):
@@ -136,3 +167,24 @@ def test_memory_does_not_grow_with_the_length_of_a_flight(tmp_path):
         deployment.run()
     assert len(counts) >= 6
     assert counts[-1] - counts[2] < 100, counts
+
+
+BESIDE_THE_ROBOT = """
+import sys
+for name in ("mujoco", "scipy", "matplotlib"):
+    sys.modules[name] = None  # importing it fails
+from pathlib import Path
+from ncap.deploy import calibration, contract, flight, guard, link, lock, loop, safety, session
+from ncap.recording import Recording
+from ncap.trained import find_policy
+policy = find_policy("ncap-bumpy-walk", without=["V0v"], command=0.1)
+contract.check_contract(policy, policy.controller(1), contract.robot_of(policy), safety.Limits())
+recording = Recording.load(flight.write_recording(Path(sys.argv[1])))
+print(len(recording.circuit.neurons), recording.robot.name)
+"""
+
+
+def test_the_machine_beside_the_robot_needs_no_simulator(flown):
+    run = subprocess.run([sys.executable, "-c", BESIDE_THE_ROBOT, str(flown[0])], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(len(load("untrained").policy.circuit.neurons)), "a1"]

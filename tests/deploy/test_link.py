@@ -15,10 +15,10 @@ from ncap.deploy.link import LcmLink, SdkLink, lcm_url
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.messages import Command, command_for_sdk, decode_command, encode_state
-from ncap.deploy.pilot import find_pilot
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.sim.a1 import A1
+from ncap.trained import load
 
 
 def url_of(port: int) -> str:
@@ -101,7 +101,7 @@ def test_the_sdk_link_can_carry_a_whole_flight(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: twin.time)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     schedule = Schedule(calibration=0.2, low=0.5, stand=0.5, hold=0.1, policy=0.3, halt=0.2, sit=0.5, damping=0.2)
-    outcome = Deployment(SdkLink(), find_pilot("zero"), armed=True, schedule=schedule).run()
+    outcome = Deployment(SdkLink(), load("zero"), armed=True, schedule=schedule).run()
     assert outcome.fault is None
     assert twin.malformed == 0
     assert twin.command.is_damping
@@ -175,7 +175,9 @@ DEPLOY = """
 import json, sys
 from pathlib import Path
 from ncap.deploy import calibration, loop, session
+from ncap.deploy.flight_plan import FlightPlan
 from ncap.deploy.safety import Limits
+from ncap.trained import find_policy
 # a test machine is busy: a stall of its scheduler is not what is tested here
 busy = Limits(state_age=2.0, deadline=2.0, longest_gap=2.0, tick_jump=2.0)
 calibration.SLOWEST = 5.0
@@ -184,8 +186,9 @@ loop.Deployment.__init__ = lambda self, *a, **k: original(self, *a, **k | {"limi
 schedule = loop.Schedule(
     calibration=1.0, low=0.6, stand=0.8, hold=0.2, policy=float(sys.argv[3]), halt=0.3, sit=0.5, damping=0.3
 )
-outcome, folder = session.fly("untrained", sys.argv[1], armed=True, rearm=True, seconds=1.0, seed=0,
-    out=Path(sys.argv[2]), report=lambda line: print(line, flush=True), schedule=schedule)
+plan = FlightPlan(link=sys.argv[1], arm=True, rearm=True, out=Path(sys.argv[2]))
+outcome, folder = session.fly(find_policy("untrained", without=["V0v"], command=0.1), plan,
+    report=lambda line: print(line, flush=True), schedule=schedule)
 print(json.dumps({"fault": outcome.fault and outcome.fault.kind, "sent": outcome.sent, "stopped": outcome.stopped,
     "heavy": [name for name in ("mujoco", "scipy", "matplotlib") if name in sys.modules]}))
 """

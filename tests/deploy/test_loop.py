@@ -1,5 +1,6 @@
 """A whole flight on a twin in its own time: phases, cadence, dry run, stops, and what happens when things go wrong."""
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -7,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ncap.deploy.contract import check_contract, checksum
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import LOW, Deployment, Schedule, stopped_by_signals
-from ncap.deploy.pilot import check_contract, find_pilot
 from ncap.deploy.safety import Limits
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
-from ncap.policies.policy import ZeroController
+from ncap.policies.controller import ZeroController, ZeroPolicy
 from ncap.sim.a1 import A1
+from ncap.sim.robot import describe_robot
+from ncap.trained import find_policy, load, untrained
 
 SHORT = Schedule(calibration=0.3, low=0.6, stand=0.8, hold=0.2, policy=0.9, halt=0.3, sit=0.6, damping=0.3)
 POLICY_AT = 2.2
@@ -43,18 +46,19 @@ class Probe(ZeroController):
     """Stands, and keeps when it was asked and what it saw."""
 
     def __init__(self, twin: Twin, misbehave=None):
+        super().__init__(A1.mid.shape)
         self.twin, self.misbehave, self.seen = twin, misbehave or (lambda: None), []
 
-    def act(self, state, observation):
+    def act(self, state, observation, command=None):
         self.seen.append((self.twin.time, observation[0], self.twin.truth()))
         if len(self.seen) == 12:
             self.misbehave()
-        return super().act(state, observation)
+        return super().act(state, observation, command)
 
 
 def flight(policy="zero", gap=None, **settings):
     link = LoggedLink(Twin(gap))
-    return link, Deployment(link, find_pilot(policy), **{"armed": True, "schedule": SHORT} | settings)
+    return link, Deployment(link, load(policy), **{"armed": True, "schedule": SHORT} | settings)
 
 
 def test_a_flight_goes_through_all_phases_and_ends_on_the_belly_in_damping():
@@ -87,7 +91,7 @@ def test_the_first_command_holds_the_measured_pose_and_no_command_ever_jumps():
 def test_the_policy_acts_every_30_ms_on_what_the_robot_measures():
     link, deployment = flight()
     probe = Probe(link.twin)
-    deployment.pilot = replace(deployment.pilot, controller=probe)
+    deployment.controller = probe
     deployment.run()
     times = np.array([at for at, _, _ in probe.seen[1:]])  # the first is the contract's
     np.testing.assert_allclose(np.diff(times), 0.030, atol=1e-9)
@@ -102,12 +106,31 @@ def test_the_policy_acts_every_30_ms_on_what_the_robot_measures():
     np.testing.assert_allclose(observation[:, 6:9], truth.joint_velocity / 15.0, atol=1e-5)
 
 
+def test_a_policy_flies_with_the_data_sheet_of_the_robot_that_it_was_trained_for(tmp_path):
+    sheet = tmp_path / "soft.json"
+    soft = describe_robot(A1) | {
+        "name": "soft",
+        "model": str(A1.model),
+        "kp": 40.0,
+        "position_mid": [[0, 0.5, -1.2]] * 4,
+    }
+    sheet.write_text(json.dumps(soft))
+    link = LoggedLink(Twin())
+    policy = replace(load("zero"), about={"robot": str(sheet)})
+    Deployment(link, policy, armed=True, schedule=SHORT).run()
+    _, standing = next((at, command) for at, command in link.log if at > POLICY_AT)
+    np.testing.assert_allclose(standing.kp, 40.0)
+    np.testing.assert_allclose(standing.position, [[0, 0.5, -1.2]] * 4, atol=1e-9)
+    with pytest.raises(UserError, match=r"unknown robot 'horse'; valid: a1"):
+        Deployment(link, replace(load("zero"), about={"robot": "horse"}))
+
+
 def test_a_tared_foot_force_offset_does_not_change_what_the_policy_feels():
     feet = []
     for offset in (0.0, 37.0):
         link, deployment = flight(gap=Gap(foot_force_offset=offset))
         probe = Probe(link.twin)
-        deployment.pilot = replace(deployment.pilot, controller=probe)
+        deployment.controller = probe
         deployment.run()
         feet.append(probe.seen[-1][1][:, 9])
     np.testing.assert_allclose(feet[0], feet[1], atol=1e-9)
@@ -155,7 +178,7 @@ def test_any_exception_damps_the_robot_and_is_passed_on(error):
         raise error
 
     probe = Probe(link.twin, misbehave)
-    deployment.pilot = replace(deployment.pilot, controller=probe)
+    deployment.controller = probe
     with pytest.raises(type(error)):
         deployment.run()
     assert 0 <= link.twin.damped_at - probe.seen[-1][0] <= 0.005
@@ -226,33 +249,105 @@ def test_a_policy_that_answers_nan_is_damped():
     link, deployment = flight()
 
     class Broken(Probe):
-        def act(self, state, observation):
-            state, action = super().act(state, observation)
+        def act(self, state, observation, command=None):
+            state, action = super().act(state, observation, command)
             return state, action * (np.nan if len(self.seen) > 20 else 1.0)
 
     probe = Broken(link.twin)
-    deployment.pilot = replace(deployment.pilot, controller=probe)
+    deployment.controller = probe
     outcome = deployment.run()
     assert outcome.fault.kind == "target is not a number"
     assert 0 <= link.twin.damped_at - probe.seen[-1][0] <= 0.005
 
 
 def test_the_contract_refuses_what_does_not_fit():
-    pilot, limits = find_pilot("untrained"), Limits()
-    assert "29701c57dfb474b5" not in check_contract(replace(pilot, checksum="other"), A1, limits)["policy"]
-    with pytest.raises(UserError, match=r"acts every 0.02 s, but the loop every 0.03 s"):
-        check_contract(replace(pilot, control_dt=0.02), A1, limits)
+    policy, limits = load("untrained"), Limits()
+    controller = policy.controller(1)
+    assert checksum(policy) in check_contract(policy, controller, A1, limits)["policy"]
     with pytest.raises(UserError, match="joints are not in the order"):
-        check_contract(pilot, replace(A1, joints=A1.joints[::-1]), limits)
+        check_contract(policy, controller, replace(A1, joints=A1.joints[::-1]), limits)
     with pytest.raises(UserError, match="beyond the joint limits"):
-        check_contract(pilot, replace(A1, position_max=((0.15, 1.2, -0.5),) * 4), limits)
+        check_contract(policy, controller, replace(A1, position_max=((0.15, 1.2, -0.5),) * 4), limits)
     with pytest.raises(UserError, match="does not answer with 12 numbers"):
-        check_contract(replace(pilot, controller=Shouting()), A1, limits)
+        check_contract(policy, Shouting(A1.mid.shape), A1, limits)
+    with pytest.raises(UserError, match="'random' acts at random"):
+        check_contract(load("random"), controller, A1, limits)
 
 
 class Shouting(ZeroController):
-    def act(self, state, observation):
+    def act(self, state, observation, command=None):
         return state, np.full((1, 4, 3), 7.0)
+
+
+@pytest.mark.parametrize(("made_for", "said"), [(0.06, "0.06"), (0.015, "0.015")])
+def test_a_policy_of_another_control_step_is_refused_before_anything_is_sent(made_for, said):
+    link = LoggedLink(Twin())
+    deployment = Deployment(link, untrained(ZeroPolicy(control_dt=made_for)), armed=True, schedule=SHORT)
+    with pytest.raises(UserError, match=rf"acts every {said} s, but the loop every 0.03 s"):
+        deployment.run()
+    assert all(command.is_damping for _, command in link.log)
+
+
+def test_the_checksum_is_of_the_description_and_the_weights():
+    policy = load("ncap-flat-walk")
+    others = (
+        replace(policy, theta=policy.theta + 1e-9),
+        policy.with_command(0.06),
+        policy.without(["V0v"]),
+        load("untrained"),
+        load("zero"),
+    )
+    assert len({checksum(policy), *map(checksum, others)}) == 1 + len(others)
+    assert checksum(replace(policy, name="another name")) == checksum(load("ncap-flat-walk"))
+
+
+class Listening:
+    """Another controller, which keeps every observation, command and action."""
+
+    def __init__(self, controller):
+        self.controller, self.heard = controller, []
+        self.reset, self.signals = controller.reset, controller.signals
+
+    def act(self, state, observation, command=None):
+        state, action = self.controller.act(state, observation, command)
+        self.heard.append((observation, command, action))
+        return state, action
+
+
+@pytest.mark.parametrize("words", [{"without": ["V0v"]}, {"command": 0.4}, {"without": ["afferents"], "command": 0.2}])
+def test_a_changed_policy_flies_as_the_changed_policy_and_not_as_the_intact_one(words):
+    link = LoggedLink(Twin())
+    deployment = Deployment(link, find_policy("ncap-flat-walk", **words), armed=True, schedule=SHORT, seed=3)
+    deployment.controller = Listening(deployment.controller)
+    deployment.run()
+    flown = deployment.controller.heard[1:]  # the first is the contract's
+    assert len(flown) == 30
+
+    def replayed(policy):
+        controller = policy.controller(1)
+        memory, actions = controller.reset([3]), []
+        for observation, _, _ in flown:
+            memory, action = controller.act(memory, observation)
+            actions.append(action)
+        return np.array(actions)
+
+    intact = load("ncap-flat-walk")
+    changed = intact if "command" not in words else intact.with_command(words["command"])
+    actions = np.array([action for _, _, action in flown])
+    np.testing.assert_array_equal(actions, replayed(changed.without(words.get("without", ()))))
+    assert np.abs(actions - replayed(intact)).max() > 0.01
+
+
+def test_a_command_of_a_flight_is_handed_to_the_controller_at_every_step():
+    # the same numbers whether the command is the policy's own or the flight's, because the circuit hears it either way
+    flights = []
+    for policy, command in ((load("untrained"), {"c": 0.4}), (load("untrained").with_command(0.4), None)):
+        deployment = Deployment(LoggedLink(Twin()), policy, armed=True, schedule=SHORT, command=command)
+        deployment.controller = Listening(deployment.controller)
+        deployment.run()
+        assert all(heard == command for _, heard, _ in deployment.controller.heard[1:])
+        flights.append([action for _, _, action in deployment.controller.heard[1:]])
+    np.testing.assert_array_equal(*flights)
 
 
 @pytest.mark.parametrize(

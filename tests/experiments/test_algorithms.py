@@ -8,11 +8,12 @@ pytest.importorskip("stable_baselines3")
 
 from ncap.errors import UserError
 from ncap.experiments import algorithms, performance
-from ncap.experiments.algorithms import CONDITIONS, Curve, read_curve
+from ncap.experiments.algorithms import CONDITIONS
+from ncap.experiments.curves import Curve, mean_curve, read_curve
 from ncap.experiments.library import SCALES, Library
-from ncap.experiments.tables import read_table
 from ncap.learn import ppo
 from ncap.learn.executors import LocalExecutor
+from ncap.report.tables import read_table
 from ncap.runs import Run
 
 TINY = replace(
@@ -25,7 +26,7 @@ TINY = replace(
 
 @pytest.fixture(autouse=True)
 def few_passes(monkeypatch):
-    few = {kind: replace(settings, passes=1, rollouts=1) for kind, settings in ppo.SETTINGS.items()}
+    few = {kind: replace(settings, n_epochs=1, rollouts=1) for kind, settings in ppo.SETTINGS.items()}
     monkeypatch.setattr("ncap.learn.ppo.SETTINGS", few)
 
 
@@ -71,11 +72,21 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     assert np.array_equal(found.returns, expected.returns)
 
 
-def test_the_mark_is_reached_when_the_test_return_is_first_at_it():
-    curve = Curve(
-        steps=np.array([0.0, 10, 20, 30]),
-        cpu_seconds=np.array([0.0, 1, 2, 3]),
-        returns=np.array([0.5, 0.9, 0.8, 0.95]),
-    )
-    assert (curve.first("steps"), curve.first("cpu_seconds")) == (10, 1)
-    assert Curve(steps=np.zeros(1), cpu_seconds=np.zeros(1), returns=np.array([0.89])).first("steps") == np.inf
+def curve(*returns):
+    """A run with 10 rollouts, 100 steps and 1 CPU-second an epoch."""
+    epochs = np.arange(len(returns))
+    return Curve(rollouts=10.0 * epochs, steps=100.0 * epochs, cpu_seconds=1.0 * epochs, returns=np.array(returns))
+
+
+def test_a_task_is_learned_when_the_test_return_is_first_at_0_9():
+    found = curve(0.5, 0.9, 0.8, 0.95)
+    assert [found.until_learned(spent) for spent in ("rollouts", "steps", "cpu_seconds")] == [10, 100, 1]
+    assert curve(0.5, 0.89).until_learned("steps") == np.inf
+
+
+def test_the_mean_curve_is_as_long_as_the_shortest_run(monkeypatch):
+    runs = {"a": curve(0.1, 0.2, 0.3), "b": replace(curve(0.5, 0.7), steps=np.array([0.0, 300.0]))}
+    monkeypatch.setattr("ncap.experiments.curves.read_curve", runs.get)
+    steps, returns = mean_curve(["a", "b"])
+    assert steps.tolist() == [0, 200]
+    assert returns.tolist() == [[0.1, 0.2], [0.5, 0.7]]

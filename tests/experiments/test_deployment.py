@@ -6,32 +6,48 @@ from dataclasses import replace
 import pytest
 
 from ncap.deploy import stepped
+from ncap.deploy.contract import checksum
 from ncap.deploy.link import TwinLink
 from ncap.deploy.stepped import stepped_twin
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.experiments import deployment
-from ncap.experiments.deployment import SCHEDULE, FlightResult, figure, fly, main, markdown, write_csv
+from ncap.experiments.deployment import (
+    GAPS,
+    SCHEDULE,
+    FlightBook,
+    FlightResult,
+    cells,
+    figure,
+    fly,
+    fly_all,
+    fly_once,
+    markdown,
+    run,
+)
+from ncap.experiments.library import SCALES, Library
+from ncap.learn.executors import LocalExecutor
+from ncap.trained import find_policy, load
 
 SHORT = replace(SCHEDULE, policy=2.0)
+HOP = replace(SCHEDULE, policy=0.5)
 
 
 def fly_here(policy, gap, schedule=SHORT):
-    return fly(TwinLink(Twin(deployment.GAPS[gap], seed=0)), policy, gap, 0, schedule)
+    return fly(TwinLink(Twin(GAPS[gap], seed=0)), load(policy), gap, 0, schedule)
 
 
 @pytest.mark.usefixtures("lcm_network")
 def test_a_flight_over_lcm_to_another_process_is_the_flight_in_this_one():
-    hop = replace(SHORT, policy=0.5)
-    with stepped_twin(deployment.GAPS["all, hard"], seed=0) as twin:
-        assert fly(twin, "untrained", "all, hard", 0, hop) == fly_here("untrained", "all, hard", hop)
+    with stepped_twin(GAPS["all, hard"], seed=0) as twin:
+        assert fly(twin, load("untrained"), "all, hard", 0, HOP) == fly_here("untrained", "all, hard", HOP)
 
 
 def test_a_flight_that_somebody_stopped_is_no_result(monkeypatch):
     twin = TwinLink(Twin(seed=0))
     monkeypatch.setattr(deployment.Deployment, "_orphaned", lambda self: twin.now() > 1.0)
     with pytest.raises(KeyboardInterrupt):
-        fly(twin, "zero", "none", 0, SHORT)
+        fly(twin, load("zero"), "none", 0, SHORT)
 
 
 @pytest.mark.usefixtures("lcm_network")
@@ -66,29 +82,121 @@ def test_a_robot_that_cannot_be_calibrated_counts_as_damped_not_as_walked(monkey
 
 def result(policy, gap, seed, distance, fell=False, fault=""):
     return FlightResult(
-        policy=policy, gap=gap, seed=seed, seconds=2.0, distance=distance, fell=fell, fault=fault, shake=0.5
-    )
+        policy=policy, checksum="0", gap=gap, seed=seed, planned=2.0, seconds=2.0, distance=distance, fell=fell,
+        fault=fault, shake=0.5,
+    )  # fmt: skip
+
+
+RESULTS = [
+    result("a", "none", 0, 1.0),
+    result("a", "none", 1, 2.0, fell=True, fault="tilt"),
+    result("b", "none", 0, 3.0, fault="old state"),
+    result("b", "none", 1, 1 / 3 + 17 / 6),
+]
 
 
 def test_table_csv_and_figure_show_every_flight(tmp_path):
-    results = [
-        result("a", "none", 0, 1.0),
-        result("a", "none", 1, 2.0, fell=True, fault="tilt"),
-        result("b", "none", 0, 3.0, fault="old state"),
-        result("b", "none", 1, 3.0),
+    assert list(markdown(RESULTS)) == [
+        "| gap | a | b |",
+        "|---|---|---|",
+        "| none | 1.50 m, 0.50 rad/s, **1/2 fell** | 3.08 m, 0.50 rad/s, damped: old state |",
     ]
-    assert list(markdown(results))[2] == (
-        "| none | 1.50 m, 0.50 rad/s, **1/2 fell** | 3.00 m, 0.50 rad/s, damped: old state |"
-    )
-    write_csv(tmp_path / "flights.csv", results)
-    with (tmp_path / "flights.csv").open() as file:
+    assert cells(RESULTS)[0]["a"] == "1.50 m, 0.50 rad/s, 1/2 fell"
+    book = FlightBook(tmp_path / "new" / "flights.csv")
+    for one in RESULTS:
+        book.add(one)
+    with book.path.open() as file:
         assert [row["fault"] for row in csv.DictReader(file)] == ["", "tilt", "old state", ""]
-    figure(results, tmp_path / "figure.png")
+    assert FlightBook(book.path).flights() == RESULTS  # to the last digit
+    figure(RESULTS, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_wrong_policy_is_refused_before_anything_flies(tmp_path):
-    with pytest.raises(UserError, match="unknown policy 'horse'"):
-        main([str(tmp_path), "horse"])
-    with pytest.raises(UserError, match="say where to write"):
-        main([])
+def test_finished_flights_are_not_flown_again_and_resumed_is_uninterrupted(tmp_path, monkeypatch):
+    flown = []
+
+    def fake(policy, gap, seed, schedule):
+        flown.append((policy.name, gap, seed))
+        if len(flown) == 4:
+            raise KeyboardInterrupt
+        length = len(policy.name) + len(gap) + seed / 3
+        return replace(
+            result(policy.name, gap, seed, length), checksum=checksum(policy), planned=schedule.policy
+        )  # fmt: skip
+
+    monkeypatch.setattr(deployment, "_fly_to_new_twin", fake)
+    what = ([load("untrained"), load("zero")], ["none", "loss 1 %"], [0, 1])
+    with pytest.raises(KeyboardInterrupt):
+        fly_all(FlightBook(tmp_path / "flights.csv"), *what)
+    resumed = fly_all(FlightBook(tmp_path / "flights.csv"), *what)
+    assert len(flown) == 8 + 1  # the flight that was interrupted is flown again, no other
+    assert resumed == fly_all(FlightBook(tmp_path / "other.csv"), *what)
+    assert (tmp_path / "flights.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
+    assert len(flown) == 9 + 8
+
+    fly_all(
+        FlightBook(tmp_path / "flights.csv"), *what, replace(SCHEDULE, policy=1.0)
+    )  # another length is another flight
+    assert len(flown) == 17 + 8
+    other = replace(load("zero"), policy=replace(load("zero").policy, joints=(4, 2)))
+    fly_all(FlightBook(tmp_path / "flights.csv"), [other], *what[1:])  # and so is another policy of the same name
+    assert len(flown) == 25 + 4
+
+
+def test_a_file_that_is_no_table_of_flights_is_named(tmp_path):
+    (tmp_path / "flights.csv").write_text("policy,gap\na,none\n")
+    with pytest.raises(UserError, match=r"flights.csv is no table of flights \('checksum'\)"):
+        FlightBook(tmp_path / "flights.csv")
+
+
+@pytest.mark.usefixtures("lcm_network")
+def test_a_single_flight_knows_knock_outs_and_commands():
+    intact, cut = fly_once("ncap-flat-walk", schedule=HOP), fly_once("ncap-flat-walk", without=["V0v"], schedule=HOP)
+    assert cut.policy == "ncap-flat-walk without V0v"
+    assert cut.distance != intact.distance
+    assert cut == fly(TwinLink(Twin()), load("ncap-flat-walk").without(["V0v"]), "none", 0, HOP)
+    faster = fly_once("untrained", command=0.5, schedule=HOP)
+    assert faster == fly(TwinLink(Twin()), find_policy("untrained", command=0.5), "none", 0, HOP)
+
+
+def test_wrong_words_are_refused_before_anything_flies():
+    for words, complaint in (
+        ({"policy": "horse"}, "unknown policy 'horse'"),
+        ({"policy": "random"}, "'random' acts at random"),
+        ({"policy": "zero", "gap": "wide"}, "unknown gap 'wide'; valid: none, delay 10 ms"),
+        ({"policy": "zero", "seed": -1}, "seed -1 is negative"),
+        ({"policy": "untrained", "without": ["V9"]}, "'V9'"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            fly_once(**words)
+
+
+def test_a_smoke_is_one_short_flight_of_the_untrained_circuit(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        deployment.importlib.util, "find_spec", lambda name: None
+    )  # without LCM: a twin in this process
+    lines: list[str] = []
+    library = Library(tmp_path, LocalExecutor(1), 1, lines.append)
+    run(library, SCALES["smoke"], tmp_path)
+    flights = FlightBook(tmp_path / "flights.csv").flights()
+    assert [(f.policy, f.gap, f.seed, f.planned) for f in flights] == [("untrained", "none", 0, 1.5)]
+    assert len(lines) == 1
+    assert (tmp_path / "deployment.md").read_text().startswith("| gap | untrained |\n")
+    for name in ("deployment.csv", "deployment.png", "deployment.svg"):
+        assert (tmp_path / name).exists()
+    run(library, SCALES["smoke"], tmp_path)
+    assert len(lines) == 1  # nothing was left to fly
+
+
+def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkeypatch):
+    def fake(book, policies, gaps, seeds, schedule, say):
+        asked.append((len(gaps), len(seeds), schedule.policy))
+        return [result(policy.name, gap, seed, 1.0) for policy in policies for gap in gaps for seed in seeds]
+
+    asked: list[tuple[int, int, float]] = []
+    monkeypatch.setattr(deployment, "fly_all", fake)
+    run(Library(tmp_path, LocalExecutor(1), 1, lambda line: None), SCALES["laptop"], tmp_path)
+    assert asked == [(27, 3, 8.0)]
+    head, _, *rows = (tmp_path / "deployment.md").read_text().splitlines()
+    assert head == "| gap | untrained | mlp-flat-walk | ncap-bumpy-walk | ncap-flat-walk |"
+    assert len(rows) == 27

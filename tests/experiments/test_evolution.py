@@ -2,34 +2,55 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
+from ncap.evaluation import evaluate
 from ncap.experiments import evolution
-from ncap.experiments.evaluation import find_controller
-from ncap.experiments.evolution import Curve, play
+from ncap.experiments.evolution import play, trainings
+from ncap.experiments.library import SCALES, Library
 from ncap.learn.best import TEST_SEEDS
-from ncap.rollout import rollout
-from ncap.tasks import TASKS
+from ncap.learn.executors import LocalExecutor
+from ncap.report.tables import read_table
+from ncap.trained import load
+
+TINY = replace(SCALES["smoke"], seeds=1, rollouts=4, ncap={"episode_seconds": 0.6})
 
 
-def test_the_mark_is_reached_when_the_test_return_is_first_at_it():
-    curve = Curve(rollouts=[0, 16, 32, 48], returns=[0.7, 0.9, 0.8, 0.95])
-    assert curve.rollouts_to_mark == 16
-    assert Curve(rollouts=[0, 16], returns=[0.7, 0.89]).rollouts_to_mark == np.inf
+@pytest.fixture(autouse=True)
+def tiny_condition(monkeypatch):
+    monkeypatch.setattr(evolution, "CONDITIONS", {"tiny, 2 × 0.3 s": {"population": 4, "episodes": 2}})
+
+
+def library(folder):
+    return Library(folder, LocalExecutor(1), 1, lambda _: None)
 
 
 def test_a_condition_starts_from_the_untrained_circuit_and_is_not_done_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(evolution, "ROLLOUTS", 4)
-    monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=0.6))
-    monkeypatch.setitem(
-        evolution.CONDITIONS, "tiny", {"preset": "default", "population": 4, "episodes": 2, "training_seconds": 0.3}
-    )
-    curve = play(tmp_path, "tiny", 0, threads=1)
-    controller, _ = find_controller("untrained", "flat-walk", len(TEST_SEEDS))
-    assert curve.rollouts == [0, 4]  # 8 episodes of half the length
-    untrained = rollout(TASKS["flat-walk"], controller, TEST_SEEDS).returns.mean()
+    (curve,) = play(library(tmp_path), "tiny, 2 × 0.3 s", TINY)
+    assert curve.rollouts.tolist() == [0, 8]  # 8 episodes of the tests' length
+    (training,) = trainings("tiny, 2 × 0.3 s", TINY)
+    untrained = evaluate(load("untrained"), training.world, TEST_SEEDS).return_mean
     assert curve.returns[0] == pytest.approx(untrained, abs=1e-12)
     assert curve.returns[1] != curve.returns[0]
-    monkeypatch.setattr(evolution, "go_on", lambda *_: pytest.fail("it was done again"))
-    assert play(tmp_path, "tiny", 0, threads=1) == curve
+    monkeypatch.setattr(Library, "_train", lambda *_: pytest.fail("it was done again"))
+    (again,) = play(library(tmp_path), "tiny, 2 × 0.3 s", TINY)
+    assert again.returns.tolist() == curve.returns.tolist()
+
+
+def test_the_table_says_never_where_the_task_was_not_learned(tmp_path):
+    evolution.run(library(tmp_path), TINY, tmp_path)
+    (row,) = read_table(tmp_path / "evolution.csv")
+    assert (row["condition"], row["rollouts_to_0.9"], row["median"]) == ("tiny, 2 × 0.3 s", "never", "inf")
+    assert (tmp_path / "evolution.png").stat().st_size > 5000
+
+
+def test_runs_of_different_optimisers_do_not_meet_in_one_folder(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    places = {
+        library(tmp_path).within(f"evolution/{name}").place(one)
+        for name in evolution.CONDITIONS
+        for one in trainings(name, SCALES["laptop"])
+    }
+    assert len(places) == 4 * 3
+    one = trainings("CMA-ES, diagonal, 3 × 5 s", SCALES["laptop"])[0]
+    assert (one.epochs, one.episodes, one.training_seconds) == (256 // 16 + 1, 3, 5.0)

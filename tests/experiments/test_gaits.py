@@ -1,12 +1,15 @@
 """The paper's claim about the rhythm generator: walk, trot and bound as the one command rises, whatever the start."""
 
+import json
 from collections import Counter
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
-from ncap.analysis.gaits import circular_distance
-from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_dt, rhythm_spec
+from ncap.analysis.gaits import Gait, circular_distance, measure_gait
+from ncap.circuits.animal import cut
+from ncap.circuits.rhythm import rhythm_spec
 from ncap.experiments.gaits import measure_states, summarise, sweep
 
 GAIT_OF = {
@@ -31,7 +34,7 @@ def share(gaits, label):
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
 def test_gait_of_every_command_from_nearly_all_of_200_states(command, wanted):
-    gaits = measure_states(rhythm_spec(), command, states=200, seed=1, dt=CIRCUIT_DT)
+    gaits = measure_states(rhythm_spec(), command, states=200, seed=1)
     left_right, fore_hind = IDEAL[wanted]
     good = [
         gait.label == wanted
@@ -45,15 +48,12 @@ def test_gait_of_every_command_from_nearly_all_of_200_states(command, wanted):
 
 @pytest.mark.parametrize("command", BETWEEN)
 def test_between_the_ranges_the_gait_is_regular(command):
-    gaits = measure_states(rhythm_spec(), command, states=100, seed=1, dt=CIRCUIT_DT)
+    gaits = measure_states(rhythm_spec(), command, states=100, seed=1)
     assert np.mean([gait.concentration >= 0.8 for gait in gaits]) >= 0.95
 
 
 def test_frequency_rises_with_the_command_from_about_1_1_to_3_hz():
-    rows = [
-        summarise(c, measure_states(rhythm_spec(), c, states=16, seed=2, dt=CIRCUIT_DT)).frequency_hz
-        for c in EVERY_COMMAND
-    ]
+    rows = [summarise(c, measure_states(rhythm_spec(), c, states=16, seed=2)).frequency_hz for c in EVERY_COMMAND]
     assert np.diff(rows).min() > 0
     assert rows[0] == pytest.approx(1.2, abs=0.15)
     assert rows[-1] >= 3.0
@@ -62,19 +62,19 @@ def test_frequency_rises_with_the_command_from_about_1_1_to_3_hz():
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
 def test_halving_the_circuit_step_changes_no_gait(command, wanted):
-    gaits = measure_states(rhythm_spec(), command, states=100, seed=3, dt=CIRCUIT_DT / 2)
+    gaits = measure_states(rhythm_spec(), command, states=100, seed=3, dt=rhythm_spec().dt / 2)
     assert share(gaits, wanted) >= 0.98
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "wanted"), GAIT_OF.items())
 def test_white_noise_on_all_afferents_changes_no_gait_in_95_percent_of_states(command, wanted):
-    gaits = measure_states(rhythm_spec(), command, states=100, seed=4, dt=CIRCUIT_DT, noise=0.1)
+    gaits = measure_states(rhythm_spec(), command, states=100, seed=4, noise=0.1)
     assert share(gaits, wanted) >= 0.95
 
 
 def test_a_slow_ramp_passes_walk_trot_bound_and_back():
-    up, down = sweep(rhythm_spec(), seconds=60.0, seed=0, dt=CIRCUIT_DT)
+    up, down = sweep(rhythm_spec(), seconds=60.0, seed=0)
     visited = [gait for gait, _ in up.transitions()] + [gait for gait, _ in down.transitions()]
     once = [gait for i, gait in enumerate(visited) if i == 0 or visited[i - 1] != gait]
     assert [gait for gait in once if gait in IDEAL] == ["walk", "trot", "bound", "trot", "walk"]
@@ -83,25 +83,48 @@ def test_a_slow_ramp_passes_walk_trot_bound_and_back():
 @pytest.mark.slow
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_without_all_v0_left_and_right_move_together_at_every_command(command):
-    gaits = measure_states(rhythm_spec(without=["V0"]), command, states=60, seed=5, dt=CIRCUIT_DT)
+    gaits = measure_states(cut(rhythm_spec(), ["V0"]), command, states=60, seed=5)
     together = [circular_distance(np.array(gait.left_right_phase), 0.0).max() <= 0.05 for gait in gaits]
     assert np.mean(together) >= 0.95
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_without_v0v_there_is_no_trot_at_any_command(command):
-    gaits = measure_states(rhythm_spec(without=["V0v"]), command, states=60, seed=6, dt=CIRCUIT_DT)
+    gaits = measure_states(cut(rhythm_spec(), ["V0v"]), command, states=60, seed=6)
     assert share(gaits, "trot") == 0
 
 
 def test_released_numbers_do_not_bound_which_is_why_ours_differ():
     # with the released numbers the legs lose their phase relation at high commands
-    spec, dt = rhythm_spec("released"), rhythm_dt("released")
+    spec = rhythm_spec("released")
 
     def labels(command):
-        return Counter(gait.label for gait in measure_states(spec, command, states=24, seed=7, dt=dt))
+        return Counter(gait.label for gait in measure_states(spec, command, states=24, seed=7))
 
     assert labels(0.5)["trot"] >= 20
     for command in (0.7, 0.85, 1.0):
         assert labels(command)["bound"] == 0
         assert labels(command)["none"] >= 20
+
+
+def test_a_row_counts_the_commonest_gait_and_averages_those_that_have_it():
+    walk = Gait(
+        label="walk", frequency_hz=1.0, left_right_phase=(0.95, 0.5), fore_hind_phase=(0.2, 0.3),
+        diagonal_phase=(0.9, 0.1), duty=0.7, concentration=1.0,
+    )  # fmt: skip
+    faster = replace(walk, frequency_hz=2.0, left_right_phase=(0.05, 0.4), duty=0.5)
+    other = replace(walk, label="trot", frequency_hz=9.0)
+    row = summarise(0.1, [walk, other, faster])
+    assert (row.command, row.gait, row.share) == (0.1, "walk", 2 / 3)
+    assert (row.frequency_hz, row.duty) == (1.5, pytest.approx(0.6))
+    # on a circle the middle of 0.95 and 0.05 is 0, and that of 0.9 and 0.1 too
+    assert circular_distance(row.left_right_phase[0], 0.0) == pytest.approx(0, abs=1e-12)
+    assert row.left_right_phase[1] == pytest.approx(0.45)
+    assert circular_distance(row.diagonal_phase, 0.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_legs_that_do_not_step_have_no_phase_and_valid_json():
+    still = measure_gait(np.ones((100, 4)), 0.01)
+    row = summarise(0.0, [still])
+    assert (row.gait, row.share, row.left_right_phase, row.diagonal_phase) == ("none", 1.0, None, None)
+    assert "NaN" not in json.dumps(asdict(row))

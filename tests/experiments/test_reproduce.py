@@ -10,12 +10,13 @@ import pytest
 from ncap import cli
 from ncap.errors import UserError
 from ncap.experiments import performance
-from ncap.experiments.library import SCALES, Library
+from ncap.experiments.library import SCALES, Library, describe_task
 from ncap.experiments.reproduce import EXPERIMENTS, chosen
-from ncap.experiments.tables import read_table, write_table
 from ncap.learn.executors import LocalExecutor
-from ncap.policies.storage import load_policy
+from ncap.report.tables import read_table, write_table
+from ncap.sim.terrain import Bumpy
 from ncap.tasks import TASKS
+from ncap.trained import read_policy
 
 TINY = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), episodes=1)
 FIGURES = (
@@ -95,6 +96,28 @@ def test_what_is_finished_is_not_done_again(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in files} == before
 
 
+def test_a_kept_evaluation_is_found_by_the_content_of_its_task_in_any_process(tmp_path):
+    task = replace(TASKS["flat-walk"], episode_seconds=0.6)
+    found = library(tmp_path).evaluation("zero", task, 1)
+    (kept,) = (tmp_path / "evaluations").iterdir()
+    script = (
+        "import sys\nfrom dataclasses import replace\nfrom pathlib import Path\n"
+        "from ncap.experiments.library import Library\nfrom ncap.tasks import TASKS\n"
+        "task = replace(TASKS['flat-walk'], episode_seconds=0.6)\n"
+        "print(Library(Path(sys.argv[1]), None, 1, print).evaluation('zero', task, 1).return_mean)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{found.return_mean}\n"  # it did not say that it evaluates
+    for other in (
+        replace(task, target_speed=0.7),
+        replace(task, terrain=Bumpy(bumpiness=0.1)),
+        replace(task, rewards=()),
+    ):
+        assert describe_task(other) != describe_task(task)
+    assert list((tmp_path / "evaluations").iterdir()) == [kept]
+
+
 def test_an_interrupted_reproduction_goes_on_to_the_same_numbers(tmp_path):
     (training,) = TINY.trainings("flat-walk", "ncap")
     whole = library(tmp_path / "whole")
@@ -113,7 +136,7 @@ def test_an_interrupted_reproduction_goes_on_to_the_same_numbers(tmp_path):
     assert not broken.finished(training)
     broken.say = lambda _: None
     broken.train([training])
-    last = [load_policy(one.place(training) / "last.safetensors")[1] for one in (whole, broken)]
+    last = [read_policy(one.place(training) / "last.safetensors").theta for one in (whole, broken)]
     np.testing.assert_array_equal(last[0], last[1])
 
 
@@ -134,9 +157,11 @@ def test_unknown_words_list_the_valid_ones(arguments, told, capsys):
     assert told in capsys.readouterr().err
 
 
-def test_experiments_come_in_the_papers_order_and_all_means_all():
+def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
-    assert chosen(["all"], tuple(TASKS)) == list(EXPERIMENTS)
+    named_only = ["evolution", "deployment"]
+    assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
+    assert chosen(["deployment", "evolution"], tuple(TASKS)) == named_only
 
 
 def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):

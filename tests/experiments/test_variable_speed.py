@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncap.experiments.evaluation import GaitSummary
+from ncap.evaluation import GaitSummary
 from ncap.experiments.library import SCALES, Library
 from ncap.experiments.variable_speed import (
     PACES,
@@ -19,11 +19,11 @@ from ncap.experiments.variable_speed import (
     try_commands,
 )
 from ncap.learn.executors import LocalExecutor
-from ncap.learn.start import read_training
+from ncap.learn.training import read_training
 from ncap.policies.ncap import NCAPPolicy
-from ncap.policies.storage import load_policy
-from ncap.rollout import rollout
+from ncap.rollouts import rollout
 from ncap.tasks import TASKS
+from ncap.trained import TrainedPolicy, load, read_policy, untrained
 
 
 def trial(command: float, *speeds: float, regular: float = 1.0) -> Trial:
@@ -53,7 +53,7 @@ def test_for_a_regular_gait_the_map_takes_a_small_error():
     assert SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.58)]).command(np.array(0.5)) == 0.2
 
 
-def test_for_fear_of_falling_the_map_keeps_away_from_commands_at_which_it_fell():
+def test_the_map_keeps_away_from_commands_at_which_it_fell():
     fallen = trial(0.6, np.nan, 0.6)
     found = SpeedMap(trials=[trial(0.4, 0.4), trial(0.5, 0.5), fallen, trial(0.7, 0.7), trial(0.8, 0.8)])
     assert found.command(np.array([0.4, 0.5, 0.6, 0.7, 0.8])) == pytest.approx([0.4, 0.4, 0.4, 0.8, 0.8])
@@ -69,15 +69,20 @@ def test_a_goal_is_followed_gradually_from_zero():
 def test_a_blend_has_the_weights_of_all_with_steps_of_their_sizes():
     policies = {name: NCAPPolicy(command=0.05, copies=8 if name == "walk" else 1) for name in TRAININGS}
     rng = np.random.default_rng(0)
-    given = {name: (p, p.space.initial + rng.normal(size=p.space.size)) for name, p in policies.items()}
-    policy, theta = blend(given)
+    given = {
+        name: TrainedPolicy(policy=p, theta=p.space.initial + rng.normal(size=p.space.size), about={"task": name})
+        for name, p in policies.items()
+    }
+    mixed = blend(given)
+    policy, theta = mixed.policy, mixed.theta
     assert (policy.copies, len(policy.paces), len(theta)) == (1, len(PACES), 92 * len(PACES))
-    weights, walk = policy.space.unpack(theta), given["walk"][0].space.unpack(given["walk"][1])
+    assert (mixed.task, mixed.about["parts"]["sprint"]) == ("flat-run", {"task": "sprint"})
+    weights, walk = policy.space.unpack(theta), given["walk"].policy.space.unpack(given["walk"].theta)
     assert np.allclose(weights["AF.hind at 0"], walk["AF.hind"])
     assert np.allclose(weights["PF.fore at 0"], 0.3 * walk["PF.fore"])
     assert np.allclose(weights["PF.fore.bias at 0"], 0.3 * walk["PF.fore.bias"])
     assert np.allclose(weights["PF.fore.bias at 0.1"], walk["PF.fore.bias"])
-    assert np.array_equal(theta[-92:], given["sprint"][1])
+    assert np.array_equal(theta[-92:], given["sprint"].theta)
 
 
 def test_parts_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(tmp_path):
@@ -89,15 +94,14 @@ def test_parts_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(
     trot, run, sprint = (read_training(found[0][name]) for name in ("trot", "run", "sprint"))
     assert [training.world.target_speed for training in (trot, run, sprint)] == [0.5, 1.0, 1.5]
     assert [training.command for training in (trot, run, sprint)] == [0.45, 0.9, 0.9]
-    first = load_policy(found[0]["sprint"] / "finalists" / "epoch-000000.safetensors")[1]
-    assert np.array_equal(first, load_policy(found[0]["run"] / "best.safetensors")[1])
+    first = read_policy(found[0]["sprint"] / "finalists" / "epoch-000000.safetensors").theta
+    assert np.array_equal(first, load(found[0]["run"]).theta)
     assert train_parts(library, replace(SCALES["smoke"], seeds=2, ncap=small)) == found
 
 
 def test_trials_of_commands_measure_speed_and_gait():
-    policy = NCAPPolicy(command=0.0)
     task = replace(TASKS["flat-walk"], episode_seconds=9.0)
-    slow, fast = try_commands(policy, policy.space.initial, task, (0.0, 0.3), (0, 1), 1)
+    slow, fast = try_commands(untrained(NCAPPolicy(command=0.0)), task, (0.0, 0.3), (0, 1), 1)
     assert (slow.command, fast.command) == (0.0, 0.3)
     assert (slow.falls, fast.falls, slow.gait.label, fast.gait.label) == (0, 0, "walk", "walk")
     assert fast.gait.frequency_hz > slow.gait.frequency_hz > 1
@@ -114,7 +118,23 @@ def test_the_rhythm_starts_at_the_first_command():
     expected = replace(policy, command=0.012).bind(policy.space.initial[None]).reset([3])
     step, state = brainstem.reset([3])
     assert step == 0
-    assert np.allclose(state.adaptation, expected.adaptation)
+    assert np.array_equal(state.flat(), expected.flat())
+
+
+def test_the_brainstem_hands_its_command_to_the_circuit_and_fades_the_actions():
+    policy = NCAPPolicy(command=0.9)
+    circuit = policy.bind(policy.space.initial[None])
+    moving = np.array([[True] * 4 + [False] * 4])
+    brainstem = Brainstem(circuit, np.full((1, 8), 0.4), moving, 0.03)
+    # 0.3 s from nothing to everything: a tenth with every control step of 0.03 s; 0.012 of command with every step
+    shares, commands = [0.1, 0.2, 0.3, 0.4, 0.3, 0.2, 0.1, 0.0], [0.012 * (i + 1) for i in range(8)]
+    observation = np.random.default_rng(0).uniform(-1, 1, (1, 4, 10))
+    state, own = brainstem.reset([3]), circuit.reset([3], commands[0])
+    for share, command in zip(shares, commands, strict=True):
+        state, action = brainstem.act(state, observation)
+        own, expected = circuit.act(own, observation, command)
+        assert action == pytest.approx(share * expected, abs=1e-12)
+        assert brainstem.signals(state)["command"] == pytest.approx(command)
 
 
 def test_the_robot_stands_until_it_is_asked_to_walk():

@@ -55,8 +55,17 @@ class PointEnv:
 
 
 @pytest.fixture
-def point_env():
+def one_thread():
+    """Torch with one thread, as within `train`: many would make small networks slow on a busy machine."""
     pytest.importorskip("torch")
+    from ncap.learn.networks import one_torch_thread
+
+    with one_torch_thread():
+        yield
+
+
+@pytest.fixture
+def point_env(one_thread):
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
 
     class PointVecEnv(PointEnv, vec_env.VecEnv):

@@ -4,7 +4,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
 
-from ncap.learn.d4pg import D4PGLearner, Replay, Settings, n_step, project
+from ncap.learn.d4pg import D4PGLearner, Replay, Settings, n_step_return, project
 from ncap.policies.mlp import MLPPolicy
 
 
@@ -45,7 +45,7 @@ def test_n_step_returns_by_hand():
     ended[1, 1] = terminated[1, 1] = True  # fell in the second step
     ended[1, 2] = True  # the episode's time was over in the second step
     ended[2, 3] = terminated[2, 3] = True  # fell in the last step
-    found = n_step(rewards, terminated, ended)
+    found = n_step_return(rewards, terminated, ended)
     whole, cut = 1 + 0.99 * 2 + 0.99**2 * 4, 1 + 0.99 * 2
     assert found.reward == pytest.approx([whole, cut, cut, whole])
     assert found.discount == pytest.approx([0.99**3, 0.0, 0.99**2, 0.0])
@@ -75,7 +75,7 @@ def test_a_replay_never_joins_steps_across_an_end_or_across_its_own_seam():
 
 def test_it_learns_to_go_to_the_middle(point_env):
     env = point_env()
-    settings = Settings(highest=110.0, batch=64, rate=1e-3)
+    settings = Settings(highest=110.0, batch_size=64, learning_rate=1e-3)
     learner = D4PGLearner(env, MLPPolicy(hidden=(32, 32)), settings, seed=0)
 
     def act(observation):
@@ -89,13 +89,13 @@ def test_it_learns_to_go_to_the_middle(point_env):
 
 
 def test_the_targets_go_a_twentieth_of_the_way_at_an_update(point_env):
-    learner = D4PGLearner(point_env(), MLPPolicy(hidden=(4,)), Settings(tracking=0.05), seed=0)
+    learner = D4PGLearner(point_env(), MLPPolicy(hidden=(4,)), Settings(tau=0.05), seed=0)
     learner.practise(0)  # the first epoch fills the replay, without an update
     before = learner.tensors()
     learner._update(np.random.default_rng(0))
     after = learner.tensors()
-    for fast in [name for name in before if name.startswith(("net.actor", "net.critic"))]:
-        slow = fast.replace("net.", "net.slow_")
-        assert np.array_equal(before[slow], before[fast])
-        assert not np.array_equal(after[fast], before[fast])
-        assert after[slow] == pytest.approx(0.95 * before[slow] + 0.05 * after[fast], abs=1e-7)
+    for trained in [name for name in before if name.startswith(("net.actor", "net.critic"))]:
+        target = trained.replace("net.", "net.target_")
+        assert np.array_equal(before[target], before[trained])
+        assert not np.array_equal(after[trained], before[trained])
+        assert after[target] == pytest.approx(0.95 * before[target] + 0.05 * after[trained], abs=1e-7)

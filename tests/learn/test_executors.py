@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,10 @@ import pytest
 
 from ncap.errors import UserError
 from ncap.learn.executors import LocalExecutor, RayExecutor, play
-from ncap.learn.train import Training, train
-from ncap.runs import Run
+from ncap.learn.settings import Training
+from ncap.learn.training import train
 from ncap.tasks import TASKS
+from ncap.trained import read_policy
 
 TRAINING = Training(task="flat-walk", population=64, epochs=3, seed=2, episodes=1, training_seconds=0.6)
 
@@ -23,9 +24,9 @@ def short_episodes(monkeypatch):
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=0.6))
 
 
-def weights(folder: Path, executor) -> np.ndarray:
-    with Run.create(folder, asdict(TRAINING)) as run:
-        return train(TRAINING, run, executor, None, lambda row: None).theta
+def weights(folder: Path, executor, report=lambda row: None) -> np.ndarray:
+    train(TRAINING, folder, executor=executor, report=report)
+    return read_policy(folder / "last.safetensors").theta
 
 
 def dying_once(marks: Path):
@@ -58,8 +59,7 @@ def test_a_cluster_that_loses_workers_and_a_node_ends_in_the_same_weights_as_her
             if row["epoch"] == 0:
                 cluster.remove_node(second, allow_graceful=False)
 
-        with Run.create(tmp_path / "cluster", asdict(TRAINING)) as run:
-            theta = train(TRAINING, run, executor, None, lose_the_node).theta
+        theta = weights(tmp_path / "cluster", executor, lose_the_node)
         assert len(list(tmp_path.glob("killed-in-epoch-*"))) == 3
         assert np.array_equal(theta, expected)
     finally:

@@ -4,19 +4,23 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
 
+from ncap.circuits.animal import animal
+from ncap.errors import UserError
 from ncap.learn import ppo
+from ncap.learn.interfaces import CoreDrive, RhythmDrive
 from ncap.learn.ncap_actor import NCAPActor
-from ncap.learn.vec_env import DRIVES, RhythmDrive, flat_state, unflat_state
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CIRCUIT = NCAPPolicy(command=0.2)
+DRIVES = 4 * 2  # a sum of afferents for the flexor and the extensor of every leg
 
 
 def test_it_learns_to_go_to_the_middle(point_env):
     env = point_env(ppo.REWARD_SCALE)
-    settings = ppo.Settings(rate=1e-2, noise=0.5, passes=5, rollouts=1)
-    learner = ppo.PPOLearner(env, MLPPolicy(hidden=(16,)), settings, seed=0)
+    settings = ppo.Settings(learning_rate=1e-2, noise=0.5, n_epochs=5, rollouts=1)
+    learner = ppo.PPOLearner(env, MLPPolicy(hidden=(16,), senses=1, joints=(1, 1), activation="tanh"), settings, seed=0)
 
     def act(observation):
         with torch.no_grad():
@@ -31,9 +35,9 @@ def test_it_learns_to_go_to_the_middle(point_env):
 def random_state(individuals, seed=0):
     """A circuit's state after some steps with random inputs."""
     rng = np.random.default_rng(seed)
-    state = CIRCUIT.circuit.reset(rng, individuals)
+    state = CIRCUIT.core.reset(individuals, rng)
     for _ in range(20):
-        state = CIRCUIT.circuit.step(state, rng.uniform(0, 1, (individuals, 12)))
+        state = CIRCUIT.core.step(state, rng.uniform(0, 1, (individuals, 12)))
     return state
 
 
@@ -53,7 +57,7 @@ def test_the_circuit_in_torch_acts_as_the_controller_does():
     rng, state = np.random.default_rng(1), random_state(50)
     seen = rng.uniform(-1, 1, (50, 4, 10))
     actor = actor_with(random_theta())
-    observation = np.concatenate((seen.reshape(50, 40), flat_state(state)), axis=1).astype(np.float32)
+    observation = np.concatenate((seen.reshape(50, 40), state.flat()), axis=1).astype(np.float32)
     with torch.no_grad():
         actions, means = actor.act(torch.from_numpy(observation), torch.zeros(50, 16))
     policy, theta = actor.exported()
@@ -79,21 +83,27 @@ def test_the_environment_steps_the_rhythm_as_the_controller_does():
         assert np.abs(interface.joints(actions.numpy().astype(np.float64)) - expected).max() < 1e-5
     interface.start(np.array([1]), [9])
     alone = CIRCUIT.bind(random_theta()[None]).reset([9])
-    assert np.array_equal(interface._state.adaptation[1], alone.adaptation[0])
-    assert interface._state.adaptation[0] == pytest.approx(state.adaptation[0], abs=1e-6)
+    rhythm = interface._state.flat()
+    assert np.array_equal(rhythm[1], alone.flat()[0])
+    assert rhythm[0] == pytest.approx(state.flat()[0], abs=1e-5)
 
 
 def test_a_flat_state_is_the_state():
     state = random_state(5)
-    for mine, again in zip(state, unflat_state(CIRCUIT.circuit, flat_state(state)), strict=True):
-        assert np.array_equal(mine, again)
-        assert mine.dtype == again.dtype
+    again = CoreDrive(CIRCUIT).state_from(state.flat())
+    for mine, same in zip(_arrays(state), _arrays(again), strict=True):
+        assert np.array_equal(mine, same)
+        assert mine.dtype == same.dtype
+
+
+def _arrays(state):
+    return [state.signals, *(part for unit in state.units for part in unit)]
 
 
 def test_the_means_of_an_action_are_those_it_was_drawn_around():
     # the pattern's means depend on the drives that were drawn, not on their means
     actor = actor_with(random_theta())
-    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, 40)), flat_state(random_state(50))), 1)
+    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, 40)), random_state(50).flat()), 1)
     seen = torch.from_numpy(observation.astype(np.float32))
     with torch.no_grad():
         actions, means = actor.act(seen, torch.randn(50, 16, generator=torch.Generator().manual_seed(0)))
@@ -103,7 +113,7 @@ def test_the_means_of_an_action_are_those_it_was_drawn_around():
 
 def test_the_gradient_of_a_probability_reaches_afferents_and_pattern():
     actor = actor_with(random_theta())
-    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, 40)), flat_state(random_state(50))), 1)
+    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, 40)), random_state(50).flat()), 1)
     seen = torch.from_numpy(observation.astype(np.float32))
     with torch.no_grad():
         actions, _ = actor.act(seen, 0.1 * torch.randn(50, 16, generator=torch.Generator().manual_seed(0)))
@@ -125,7 +135,8 @@ def test_the_gradient_of_a_probability_reaches_afferents_and_pattern():
 
 def test_weights_keep_their_signs_after_every_step_of_the_optimiser():
     walker = ppo.Walker(*_spaces(), None, False, NCAPActor(CIRCUIT), ppo.SETTINGS["ncap"])
-    signs = walker.actor.signs
+    initial = torch.from_numpy(CIRCUIT.space.initial).float()
+    signs = torch.sign(initial)  # every weight that does not start at 0 keeps its sign
     walker.actor.theta.grad = 1.0 * signs  # drives every constrained weight towards 0 and beyond
     walker.optimizer.param_groups[0]["lr"] = 0.7
     for _ in range(3):
@@ -137,14 +148,15 @@ def test_weights_keep_their_signs_after_every_step_of_the_optimiser():
 def _spaces():
     from gymnasium import spaces
 
-    limits = RhythmDrive.action_limits
-    return spaces.Box(-np.inf, np.inf, (RhythmDrive(CIRCUIT, 1).observation_size,)), spaces.Box(-limits, limits)
+    interface = RhythmDrive(CIRCUIT, 1)
+    limits = interface.action_limits
+    return spaces.Box(-np.inf, np.inf, (interface.observation_size,)), spaces.Box(-limits, limits)
 
 
 def test_the_probability_of_an_action_is_the_normal_density():
     walker = ppo.Walker(*_spaces(), None, False, NCAPActor(CIRCUIT), ppo.SETTINGS["ncap"])
     observation = torch.from_numpy(
-        np.concatenate((np.zeros((1, 40)), flat_state(random_state(1))), axis=1).astype(np.float32)
+        np.concatenate((np.zeros((1, 40)), random_state(1).flat()), axis=1).astype(np.float32)
     )
     torch.manual_seed(0)
     with torch.no_grad():
@@ -155,3 +167,39 @@ def test_the_probability_of_an_action_is_the_normal_density():
     assert again.item() == log_probability.item()
     assert entropy.item() == pytest.approx(normal.entropy().sum().item(), rel=1e-5)
     assert again_values.item() == values.item()
+
+
+def test_a_trained_rhythm_in_torch_acts_as_the_exported_one_where_a_control_step_is_one_circuit_step():
+    # the released circuit: numbers of the core that act as an extra drive then act exactly as they do in the circuit
+    policy = NCAPPolicy(command=0.2, circuit=animal("released").trained_by(["AF", "BC", "RG", "PF"]))
+    rng, space = np.random.default_rng(4), policy.space
+    actor = NCAPActor(policy)
+    with torch.no_grad():
+        actor.theta.copy_(torch.from_numpy(space.constrain(space.initial + 0.2 * rng.standard_normal(space.size))))
+    state = policy.core.reset(50, rng)
+    for _ in range(20):
+        state = policy.core.step(state, rng.uniform(0, 1, (50, 12)))
+    seen = rng.uniform(-1, 1, (50, 4, 10))
+    observation = np.concatenate((seen.reshape(50, 40), state.flat()), axis=1).astype(np.float32)
+    with torch.no_grad():
+        actions, _ = actor.act(torch.from_numpy(observation), torch.zeros(50, DRIVES + 28 + 8))
+    exported, theta = actor.exported()
+    _, expected = exported.bind(np.tile(theta, (50, 1))).act(state, seen)
+    _, untrained = policy.bind(np.tile(space.initial, (50, 1))).act(state, seen)
+    assert space.size == 129
+    assert np.abs(expected - untrained).max() > 0.1
+    assert np.abs(actions[:, DRIVES + 28 :].numpy().reshape(50, 4, 2) - expected[..., 1:]).max() < 1e-5
+
+
+def test_a_table_that_has_no_motor_neurons_to_train_is_refused():
+    with pytest.raises(UserError, match="motor neurons that read the rhythm directly"):
+        NCAPActor(NCAPPolicy(circuit=CIRCUIT.circuit.without(["thigh", "calf"])))
+
+
+def test_a_circuit_whose_afferents_alone_are_trained_has_80_weights_and_their_gradient():
+    actor = NCAPActor(NCAPPolicy(command=0.2, circuit=CIRCUIT.circuit.trained_by(["AF"])))
+    seen = torch.rand(5, 40, generator=torch.Generator().manual_seed(0))
+    actor.drives(seen).sum().backward()
+    # all is positive: the positive halves of the afferents (10 of 20) reach both sums of both girdles
+    assert actor.theta.shape == (80,)
+    assert (actor.theta.grad != 0).sum() == 10 * 2 * 2

@@ -1,7 +1,7 @@
 """Runs with PPO and D4PG: the same weights with the same seed, also when stopped and resumed, and policies that act."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import util
 
 import numpy as np
@@ -14,28 +14,31 @@ from ncap import cli
 from ncap.errors import UserError
 from ncap.learn import d4pg, ppo
 from ncap.learn.best import TEST_SEEDS
-from ncap.learn.reinforcement import Reinforcement, make_learner, train
-from ncap.learn.start import read_training
-from ncap.learn.train import Training
+from ncap.learn.reinforcement import make_learner
+from ncap.learn.settings import Training
+from ncap.learn.training import read_training, train
 from ncap.policies.mlp import MLPPolicy
-from ncap.policies.storage import load_policy
-from ncap.rollout import rollout
-from ncap.runs import Run, read_progress
+from ncap.rollouts import rollout
+from ncap.runs import read_progress
 from ncap.tasks import TASKS
+from ncap.trained import read_policy
 
 TRAININGS = {
-    "ppo": Reinforcement(task="flat-walk", algorithm="ppo", policy="mlp:16x8", epochs=3, seed=5),
-    "ppo, ncap": Reinforcement(task="flat-walk", algorithm="ppo", policy="ncap", epochs=3, seed=5),
-    "d4pg": Reinforcement(task="flat-walk", algorithm="d4pg", policy="mlp:16x8", epochs=3, seed=5),
+    "ppo": Training(task="flat-walk", algorithm="ppo", policy="mlp:16x8", epochs=3, seed=5),
+    "ppo, ncap": Training(task="flat-walk", algorithm="ppo", policy="ncap", epochs=3, seed=5),
+    "ppo, ncap with its rhythm": Training(
+        task="flat-walk", algorithm="ppo", policy="ncap", trainable=("all",), epochs=3, seed=5
+    ),
+    "d4pg": Training(task="flat-walk", algorithm="d4pg", policy="mlp:16x8", epochs=3, seed=5),
 }
 
 
 @pytest.fixture(autouse=True)
 def short_episodes(monkeypatch):
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=0.3))
-    small = d4pg.Settings(replay=2 * 16 * 10, batch=16)  # a replay of two epochs, so that it forgets
+    small = d4pg.Settings(replay_size=2 * 16 * 10, batch_size=16)  # a replay of two epochs, so that it forgets
     monkeypatch.setattr("ncap.learn.d4pg.Settings", lambda: small)
-    few = {kind: replace(settings, passes=1, rollouts=2) for kind, settings in ppo.SETTINGS.items()}
+    few = {kind: replace(settings, n_epochs=1, rollouts=2) for kind, settings in ppo.SETTINGS.items()}
     monkeypatch.setattr("ncap.learn.ppo.SETTINGS", few)
 
 
@@ -45,17 +48,16 @@ def training(request):
 
 
 def finish(folder, training, threads=1):
-    with Run.create(folder, asdict(training)) as run:
-        train(training, run, threads, None, lambda row: None)
-    return load_policy(folder / "last.safetensors")
+    train(training, folder, threads=threads)
+    return read_policy(folder / "last.safetensors")
 
 
 @pytest.fixture
 def unbroken(training, tmp_path_factory):
-    """(policy, weights, about, progress) of a whole run, done once for every training."""
+    """(last policy, progress) of a whole run, done once for every training."""
     if training not in _DONE:
         folder = tmp_path_factory.mktemp("unbroken") / "run"
-        _DONE[training] = (*finish(folder, training), read_progress(folder))
+        _DONE[training] = finish(folder, training), read_progress(folder)
     return _DONE[training]
 
 
@@ -70,73 +72,72 @@ def stop_after(epochs):
     return report
 
 
+def interrupted(folder, training, epochs):
+    with pytest.raises(KeyboardInterrupt):
+        train(training, folder, threads=1, report=stop_after(epochs))
+    return folder
+
+
 def go_on(folder):
-    with Run.open(folder) as run:
-        saved, complaints = run.latest()
-        state = train(read_training(folder), run, 1, saved, lambda row: None)
-    return state, complaints
+    """(last policy, complaints) of a run that is resumed."""
+    complaints = []
+    train(read_training(folder), folder, threads=1, complain=complaints.append)
+    return read_policy(folder / "last.safetensors"), complaints
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path, training, unbroken):
-    policy, theta, about, _ = unbroken
-    again, theta_again, _ = finish(tmp_path / "again", training, threads=2)
-    assert np.array_equal(theta, theta_again)
-    assert policy == again
-    assert about["training"]["algorithm"] == training.algorithm
-    _, other, _ = finish(tmp_path / "other", replace(training, seed=6, epochs=2))
-    assert not np.array_equal(theta, other)
+    last, _ = unbroken
+    again = finish(tmp_path / "again", training, threads=2)
+    assert np.array_equal(last.theta, again.theta)
+    assert last.policy == again.policy
+    assert last.about["training"]["algorithm"] == training.algorithm
+    other = finish(tmp_path / "other", replace(training, seed=6, epochs=2))
+    assert not np.array_equal(last.theta, other.theta)
 
 
 @pytest.mark.parametrize("stop", [1, 2])
 def test_stopped_and_resumed_it_ends_in_the_same_weights(tmp_path, training, unbroken, stop):
-    _, expected, about, progress = unbroken
-    with Run.create(tmp_path / "run", asdict(training)) as run, pytest.raises(KeyboardInterrupt):
-        train(training, run, 1, None, stop_after(stop))
-    state, complaints = go_on(tmp_path / "run")
-    _, theta, about_resumed = load_policy(tmp_path / "run" / "last.safetensors")
-    assert np.array_equal(theta, expected)
-    assert about_resumed == about
+    expected, progress = unbroken
+    resumed, complaints = go_on(interrupted(tmp_path / "run", training, stop))
+    assert np.array_equal(resumed.theta, expected.theta)
+    assert resumed.about == expected.about
     assert complaints == []
-    assert state.epoch == 3
     untimed = {"seconds": 0, "cpu_seconds": 0}
     for one, other in zip(read_progress(tmp_path / "run"), progress, strict=True):
         assert one | untimed == other | untimed
 
 
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(tmp_path, training, unbroken):
-    with Run.create(tmp_path / "run", asdict(training)) as run, pytest.raises(KeyboardInterrupt):
-        train(training, run, 1, None, stop_after(2))
+    interrupted(tmp_path / "run", training, 2)
     newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
     newest.write_bytes(newest.read_bytes()[:-1])
-    _, complaints = go_on(tmp_path / "run")
+    resumed, complaints = go_on(tmp_path / "run")
     assert newest.name in complaints[0]
-    assert np.array_equal(load_policy(tmp_path / "run" / "last.safetensors")[1], unbroken[1])
+    assert np.array_equal(resumed.theta, unbroken[0].theta)
 
 
 def test_a_replay_with_a_hole_is_refused(tmp_path):
-    with Run.create(tmp_path / "run", asdict(TRAININGS["d4pg"])) as run, pytest.raises(KeyboardInterrupt):
-        train(TRAININGS["d4pg"], run, 1, None, stop_after(2))
-    (tmp_path / "run" / "replay" / "epoch-000001.safetensors").unlink()
+    folder = interrupted(tmp_path / "run", TRAININGS["d4pg"], 2)
+    (folder / "replay" / "epoch-000001.safetensors").unlink()
     with pytest.raises(UserError, match=r"the replay is incomplete.*epoch-000001.safetensors does not exist"):
-        go_on(tmp_path / "run")
+        go_on(folder)
 
 
 def test_the_replay_on_disk_holds_what_is_remembered_and_goes_when_the_run_is_complete(tmp_path):
-    training = replace(TRAININGS["d4pg"], epochs=4)
-    with Run.create(tmp_path / "run", asdict(training)) as run, pytest.raises(KeyboardInterrupt):
-        train(training, run, 1, None, stop_after(4))
+    folder = interrupted(tmp_path / "run", replace(TRAININGS["d4pg"], epochs=4), 4)
     # two epochs for the newest checkpoint, and one more for the checkpoint before it
-    kept = sorted(path.name for path in (tmp_path / "run" / "replay").iterdir())
+    kept = sorted(path.name for path in (folder / "replay").iterdir())
     assert kept == [f"epoch-00000{epoch}.safetensors" for epoch in (1, 2, 3)]
-    go_on(tmp_path / "run")
-    assert not (tmp_path / "run" / "replay").exists()
-    assert go_on(tmp_path / "run")[0].epoch == 4  # nothing left to do, and nothing missed
+    first, _ = go_on(folder)
+    assert not (folder / "replay").exists()
+    again, _ = go_on(folder)  # nothing left to do, and nothing missed
+    assert np.array_equal(first.theta, again.theta)
 
 
 @pytest.mark.parametrize("name", ["ppo", "d4pg"])
-def test_the_exported_actor_acts_as_the_torch_one(name):
+def test_the_exported_actor_acts_as_the_torch_one(name, one_thread):
     training = replace(TRAININGS[name], policy="mlp")  # the paper's size
-    _, learner = make_learner(training, 1)
+    _, learner = make_learner(training, training.initial_policy(), 1)
     learner.practise(0)
     learner.practise(1)  # by now the normaliser is not the identity
     actor = learner.actor if name == "ppo" else learner.networks.actor
@@ -164,16 +165,10 @@ def test_progress_tells_what_evolution_tells_and_the_test_is_the_same(tmp_path, 
     assert [row["steps"] for row in rows[:2]] == [0, 16 * 10]
     assert json.loads((tmp_path / "run" / "provenance.json").read_text())["packages"]["torch"].startswith("2.")
     assert {"rollouts", "test_return", "test_return_min", "test_falls", "best_return", "seconds"} <= set(rows[0])
-    policy, theta, about = load_policy(tmp_path / "run" / "best.safetensors")
-    played = rollout(training.world, policy.bind(np.tile(theta, (5, 1))), TEST_SEEDS)
-    assert about["test_return"] == played.returns.mean()
+    best = read_policy(tmp_path / "run" / "best.safetensors")
+    played = rollout(training.world, best.controller(5), TEST_SEEDS)
+    assert best.about["test_return"] == played.returns.mean()
     assert rows[-1]["best_return"] == max(row["test_return"] for row in rows)
-
-
-def test_a_configuration_is_known_by_its_algorithm(tmp_path):
-    for name, training in {"evolution": Training(task="flat-walk"), "d4pg": TRAININGS["d4pg"]}.items():
-        Run.create(tmp_path / name, asdict(training)).close()
-        assert read_training(tmp_path / name) == training
 
 
 def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
@@ -182,8 +177,10 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["--algorithm", "d4pg", "--policy", "ncap"], "d4pg trains no 'ncap'; valid: mlp"),
         (["--algorithm", "ppo", "--policy", "mlp:big"], "mlp:64x64"),
         (["--algorithm", "ppo", "--sigma", "0.1"], "--sigma: a setting of evolution, not of ppo"),
+        (["--algorithm", "ppo", "--trainable", "CPG", "--policy", "ncap"], "unknown stage 'CPG'; valid: AF, BC"),
+        (["--algorithm", "ppo", "--without", "V0v"], "--without: a setting of the policy ncap, not of mlp"),
         (["--algorithm", "ppo", "--cluster", "local"], "evolution only"),
-        (["--algorithm", "ppo", "--epochs", "0"], "at least one epoch"),
+        (["--algorithm", "ppo", "--epochs", "0"], "at least 1 is needed for epochs, not 0"),
     ):
         with pytest.raises(SystemExit) as stop:
             cli.main(["train", "flat-walk", *arguments, "--out", str(tmp_path / "run")])

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from ncap.errors import UserError
 from ncap.learn.ars import ARS, shape_returns
 from ncap.learn.cma import CMA
-from ncap.learn.es import PRESETS
+from ncap.learn.presets import PRESETS
 from ncap.learn.search import direction
 from ncap.params import Block, ParamSpace
 from ncap.policies.ncap import NCAPPolicy
@@ -65,7 +65,8 @@ def test_cma_agrees_with_the_cmaes_library_over_many_epochs():
 def test_weights_held_back_by_their_signs_do_not_upset_the_step_size():
     # maximise -|w - target|^2 with 28 of 92 weights whose targets lie beyond their signs: the best there is 0
     signs = np.where(np.arange(92) < 28, 1.0, 0.0)
-    space = ParamSpace([Block(name="w", initial=np.full(92, 0.5), signs=signs)])
+    low = np.where(signs > 0, 0.0, -np.inf)
+    space = ParamSpace([Block(name="w", initial=np.full(92, 0.5), low=low)])
     target = np.where(signs > 0, -1.0, 1.0)
     best = space.constrain(target)
     method = CMA(population=16, sigma=0.14)
@@ -100,13 +101,16 @@ def test_candidates_are_addressed_by_seed_epoch_and_index(method):
 def test_signs_hold_for_every_candidate_and_for_the_mean(preset):
     method = PRESETS[preset]["ncap"]
     space = NCAPPolicy(command=0.2, copies=method.copies).space
+    excitatory, inhibitory = space.initial > 0, space.initial < 0  # all weights that do not start at 0 keep their sign
+    assert excitatory.sum() + inhibitory.sum() == method.copies * (2 * 10 + 2 * 4)
     search = method.start(space.initial)
     for epoch in range(5):
         rows = method.candidates(space, search, 0, epoch, range(method.population))
         returns = np.random.default_rng(epoch).normal(size=method.population)
         search = method.update(space, search, 0, epoch, returns)
-        assert np.all(rows * space.signs >= 0)
-        assert np.all(search.mean * space.signs >= 0)
+        for values in (rows, search.mean):
+            assert np.all(values[..., excitatory] >= 0)
+            assert np.all(values[..., inhibitory] <= 0)
 
 
 @given(arrays(float, 8, elements=st.floats(-1e3, 1e3) | st.sampled_from([np.nan, np.inf, -np.inf])))

@@ -6,15 +6,17 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from ncap import seeding
-from ncap.learn.vec_env import BatchedVecEnv, Joints
-from ncap.rollout import Arena
+from ncap.learn.interfaces import Joints
+from ncap.learn.vec_env import BatchedVecEnv, vec_env
+from ncap.rollouts import Arena
 from ncap.tasks import TASKS
 
 SHORT = replace(TASKS["flat-walk"], episode_seconds=0.3)
 
 
 def make(task=SHORT, environments=3, **changes):
-    return BatchedVecEnv(task, environments, Joints(), **{"seed": 5, "reward_scale": 1.0, "threads": 1} | changes)
+    settings = {"seed": 5, "reward_scale": 1.0, "threads": 1} | changes
+    return BatchedVecEnv(task, environments, Joints(task.senses, task.joints), **settings)
 
 
 def test_every_environment_plays_the_episode_of_its_address_as_a_single_robot_would():
@@ -75,3 +77,24 @@ def test_an_epoch_can_be_begun_again_and_other_epochs_differ():
     assert np.array_equal(env.reset(), first)
     env.begin(4)
     assert not np.array_equal(env.reset(), first)
+
+
+def test_stable_baselines3_trains_on_it_in_one_line(one_thread):
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnv
+
+    env = vec_env("flat-walk", 4)
+    assert isinstance(env, VecEnv)
+    assert (env.num_envs, env.observation_space.shape, env.action_space.shape) == (4, (40,), (12,))
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=16, n_epochs=1, device="cpu")
+    before = [weights.clone() for weights in model.policy.parameters()]
+    model.learn(32)
+    assert model.num_timesteps == 32
+    assert any(not one.equal(other) for one, other in zip(before, model.policy.parameters(), strict=True))
+    # a task of one's own, in episodes of its own seed; rewards are the task's
+    own = vec_env(SHORT, 2, seed=3)
+    own.reset()
+    for _ in range(10):
+        _, reward, done, _ = own.step(np.zeros((2, 12), np.float32))
+    assert done.all()
+    assert reward == pytest.approx(0.5, abs=0.1)

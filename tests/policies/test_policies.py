@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncap.circuits.circuit import Circuit, CircuitState
+from ncap.circuits.animal import AFFERENTS, animal
+from ncap.circuits.circuit import Circuit
 from ncap.circuits.rhythm import rhythm_inputs
 from ncap.errors import UserError
+from ncap.policies.description import policy_from
 from ncap.policies.mlp import MLPPolicy
-from ncap.policies.ncap import AFFERENTS, NCAPPolicy
-from ncap.policies.storage import from_description
+from ncap.policies.ncap import NCAPPolicy
 
 MIRROR = [1, 0, 3, 2]  # FL <-> FR, HL <-> HR
 
@@ -19,10 +20,10 @@ def random_observations(seed, steps, individuals):
     return np.random.default_rng(seed).uniform(-1, 1, (steps, individuals, 4, 10))
 
 
-def act(controller, observations, seeds):
-    state, actions = controller.reset(seeds), []
+def act(controller, observations, seeds, command=None):
+    state, actions = controller.reset(seeds, command), []
     for observation in observations:
-        state, action = controller.act(state, observation)
+        state, action = controller.act(state, observation, command)
         actions.append(action)
     return np.array(actions)
 
@@ -36,6 +37,40 @@ def test_parameter_counts_are_the_papers():
     assert NCAPPolicy(command=0.2).space.size == 92
     assert NCAPPolicy(command=0.2, copies=8).space.size == 708
     assert MLPPolicy().space.size == 79_372
+
+
+def test_blocks_of_weights_have_the_names_and_shapes_that_they_always_had():
+    blocks = {block.name: block.initial.shape for block in NCAPPolicy().space.blocks}
+    assert blocks == {
+        "AF.fore": (2, 20), "AF.hind": (2, 20),
+        "PF.fore": (2, 2), "PF.fore.bias": (2,), "PF.hind": (2, 2), "PF.hind.bias": (2,),
+    }  # fmt: skip
+    assert list(blocks) == ["AF.fore", "AF.hind", "PF.fore", "PF.fore.bias", "PF.hind", "PF.hind.bias"]
+
+
+@pytest.mark.parametrize(
+    ("stages", "sizes"),
+    [
+        (["RG"], {"RG": 22, "RG.bias": 9}),  # 20 synapses among 9 populations, and 2 from the afferent sums
+        (["BC"], {"BC": 6}),  # freq and sync have 3 synapses each
+        (["AF"], {"AF.fore": 40, "AF.hind": 40}),
+        (["PF"], {"PF.fore": 4, "PF.fore.bias": 2, "PF.hind": 4, "PF.hind.bias": 2}),
+    ],
+)
+def test_stages_can_be_trained_by_name(stages, sizes):
+    space = NCAPPolicy(circuit=animal().trained_by(stages)).space
+    assert {block.name: block.size for block in space.blocks} == sizes
+
+
+def test_a_circuit_with_everything_trained_has_129_weights_and_acts_the_same_before_training():
+    # 80 afferent weights, 12 of the pattern, 22 + 9 of the rhythm, 6 of the brainstem
+    whole, usual = NCAPPolicy(circuit=animal().trained_by(["AF", "BC", "RG", "PF"])), NCAPPolicy()
+    assert whole.space.size == 80 + 12 + 22 + 9 + 6 == 129
+    observations = random_observations(3, 30, 2)
+    trained, frozen = (
+        act(policy.bind(np.tile(policy.space.initial, (2, 1))), observations, [1, 2]) for policy in (whole, usual)
+    )
+    assert trained == pytest.approx(frozen, abs=1e-12)
 
 
 def test_initial_weights_are_the_papers():
@@ -59,17 +94,22 @@ def test_compressed_policy_acts_exactly_as_the_expanded_one():
 
 def plain_ncap(policy, weights, start, observations):
     """One individual, leg by leg and number by number."""
-    circuit = Circuit(policy.circuit.spec, dt=policy.circuit.dt)
+    circuit = Circuit(policy.circuit)  # the rhythm generator alone; it is tested on its own
     state, actions = start, []
     for observation in observations:
-        flexors, extensors = np.zeros((1, 4)), np.zeros((1, 4))
-        for leg in range(4):
+        sums = {}
+        for leg, name in enumerate(("FL", "FR", "HL", "HR")):
             girdle = "fore" if leg < 2 else "hind"
             signals = [max(0.0, -x) for x in observation[leg]] + [max(0.0, x) for x in observation[leg]]
-            flexors[0, leg] = sum(w * s for w, s in zip(weights[f"AF.{girdle}"][0], signals, strict=True))
-            extensors[0, leg] = sum(w * s for w, s in zip(weights[f"AF.{girdle}"][1], signals, strict=True))
-        for _ in range(policy.circuit.substeps):
-            state = circuit.step(state, rhythm_inputs(np.array([policy.command]), flexors, extensors))
+            for row, half in enumerate(("flexor", "extensor")):
+                total = sum(w * s for w, s in zip(weights[f"AF.{girdle}"][row], signals, strict=True))
+                sums[f"afferent_{half}.{name}"] = total
+        inputs = rhythm_inputs(circuit, np.array([policy.command]))
+        for column, name in enumerate(circuit.inputs):
+            if name in sums:
+                inputs[0, column] = sums[name]
+        for _ in range(12):  # circuit steps of 2.5 ms in a control step of 30 ms
+            state = circuit.step(state, inputs)
         outputs = dict(zip(circuit.neurons, circuit.outputs(state)[0], strict=True))
         action = np.zeros((4, 3))
         for leg, name in enumerate(("FL", "FR", "HL", "HR")):
@@ -89,7 +129,7 @@ def test_a_plain_loop_agrees():
     observations = random_observations(2, 50, 2)
     batched = act(controller, observations, [5, 6])
     for i in range(2):
-        start = CircuitState(*(values[i : i + 1] for values in controller.reset([5, 6])))
+        start = controller.reset([5, 6]).map(lambda part, i=i: part[i : i + 1])
         expected = plain_ncap(policy, policy.space.unpack(theta[i]), start, observations[:, i])
         assert batched[:, i] == pytest.approx(expected, abs=1e-12)
 
@@ -100,8 +140,10 @@ def test_mirrored_observations_give_mirrored_actions(seed, command):
     policy = NCAPPolicy(command=command)
     controller = policy.bind(perturbed(policy, 1, seed))
     observations = random_observations(seed, 30, 1)
-    state = controller.circuit.reset(np.random.default_rng(seed), 1)
-    mirrored = state._replace(adaptation=state.adaptation[:, MIRROR])
+    state = controller.circuit.reset(1, np.random.default_rng(seed))
+    group, columns = controller.circuit.place_of("flexor")
+    mirrored = controller.circuit.reset(1)
+    mirrored.units[group][0][:, columns] = controller.circuit.state_of(state, "flexor")[0][:, MIRROR]
     for observation in observations:
         state, action = controller.act(state, observation)
         mirrored, reflected = controller.act(mirrored, observation[:, MIRROR])
@@ -115,9 +157,14 @@ def test_hips_are_held_and_actions_stay_in_range():
     assert np.abs(actions).max() <= 1
 
 
+def adaptation(controller, state):
+    """(P, leg) of the flexors."""
+    return controller.circuit.state_of(state, "flexor")[0]
+
+
 def test_the_rhythm_starts_at_a_phase_that_belongs_to_the_episode():
     controller = NCAPPolicy(command=0.2).bind(np.tile(NCAPPolicy(command=0.2).space.initial, (3, 1)))
-    start = controller.reset([4, 9, 4]).adaptation
+    start = adaptation(controller, controller.reset([4, 9, 4]))
     assert np.array_equal(start[0], start[2])
     assert not np.array_equal(start[0], start[1])
 
@@ -126,11 +173,14 @@ def test_the_rhythm_starts_at_a_phase_that_belongs_to_the_episode():
 def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
     policy = NCAPPolicy(command=command)
     state = policy.bind(np.tile(policy.space.initial, (40, 1))).reset(range(40))
-    assert not state.active.any()
-    circuit, onsets = Circuit(policy.circuit.spec, dt=policy.circuit.dt), np.full((40, 4), np.nan)
+    circuit, onsets = Circuit(policy.circuit), np.full((40, 4), np.nan)
+    swings = circuit.state_of(state, "flexor")[1]
+    assert not swings.any()
+    inputs = rhythm_inputs(circuit, np.full(40, command))
     for step in range(round(2.0 / circuit.dt)):
-        swung, state = state.active, circuit.step(state, rhythm_inputs(np.full(40, command)))
-        onsets[state.active & ~swung & np.isnan(onsets)] = step * circuit.dt
+        swung, state = swings, circuit.step(state, inputs)
+        swings = circuit.state_of(state, "flexor")[1]
+        onsets[swings & ~swung & np.isnan(onsets)] = step * circuit.dt
     # walk: legs lift one by one; trot: by diagonals; bound: hind legs together, forelegs together
     pairs = {0.05: [], 0.5: [(0, 3), (1, 2)], 0.9: [(0, 1), (2, 3)]}[command]
     together = np.array([[abs(start[i] - start[j]) < 0.08 for i in range(4) for j in range(i)] for start in onsets])
@@ -153,11 +203,9 @@ def test_paces_blend_sets_of_weights():
         (0.7, 0.5 * trot + 0.5 * run),
         (1.0, run),
     ):
-        controller.command = np.full(2, command)
         expected = act(replace(policy, command=command).bind(theta), observations, [1, 2])
-        assert np.abs(act(controller, observations, [1, 2]) - expected).max() < 1e-12
-    controller.command = np.array([0.1, 1.0])  # every individual at its own
-    ends = act(controller, observations, [1, 2])
+        assert np.abs(act(controller, observations, [1, 2], command) - expected).max() < 1e-12
+    ends = act(controller, observations, [1, 2], np.array([0.1, 1.0]))  # every individual at its own
     assert np.array_equal(ends[:, 0], act(replace(policy, command=0.1).bind(walk), observations, [1, 2])[:, 0])
     assert np.array_equal(ends[:, 1], act(replace(policy, command=1.0).bind(run), observations, [1, 2])[:, 1])
 
@@ -168,28 +216,21 @@ def test_paces_must_rise_within_the_range_of_commands(paces):
         NCAPPolicy(command=0.4, paces=paces)
 
 
-def test_without_feedback_observations_do_not_matter():
+def test_without_afferents_observations_do_not_matter():
     policy = NCAPPolicy(command=0.4)
-    controller = policy.bind(perturbed(policy, 2))
-    controller.feedback = False
+    cut, theta = policy.without(["afferents"], perturbed(policy, 1)[0])
+    controller = cut.bind(np.tile(theta, (2, 1)))
     quiet, loud = (act(controller, scale * random_observations(6, 20, 2), [1, 2]) for scale in (0.0, 1.0))
     assert np.array_equal(quiet, loud)
-
-
-def test_without_its_share_the_circuit_leaves_the_robot_standing():
-    policy = NCAPPolicy(command=0.4)
-    controller = policy.bind(perturbed(policy, 2))
-    controller.share = np.array([1.0, 0.0])
-    actions = act(controller, random_observations(6, 20, 2), [1, 2])
-    assert np.abs(actions[:, 0]).max() > 0.1
-    assert not actions[:, 1].any()
+    # and it does what the whole circuit does when it feels nothing: every afferent starts at 0
+    whole = policy.bind(np.tile(perturbed(policy, 1)[0], (2, 1)))
+    assert np.array_equal(quiet, act(whole, np.zeros((20, 2, 4, 10)), [1, 2]))
 
 
 def test_every_individual_starts_at_its_own_command():
     policy = NCAPPolicy(command=0.2)
     controller = policy.bind(np.tile(policy.space.initial, (3, 1)))
-    controller.command = np.array([0.2, 0.9, 0.2])
-    slow, fast, again = controller.reset([7, 7, 7]).adaptation
+    slow, fast, again = adaptation(controller, controller.reset([7, 7, 7], np.array([0.2, 0.9, 0.2])))
     assert np.array_equal(slow, again)
     assert not np.array_equal(slow, fast)
 
@@ -207,12 +248,101 @@ def test_mlp_by_hand(activation, hidden):
     assert np.all(action[0, 1:] == 0)
 
 
-@pytest.mark.parametrize("policy", [NCAPPolicy(command=0.2), MLPPolicy(hidden=(16, 8))])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        NCAPPolicy(command=0.2),
+        NCAPPolicy(command=0.2, circuit=animal().trained_by(["AF", "BC", "RG", "PF"])),  # a rhythm of its own for each
+        MLPPolicy(hidden=(16, 8)),
+    ],
+    ids=["ncap", "ncap, all trained", "mlp"],
+)
 def test_an_individual_acts_the_same_alone_and_in_a_crowd_to_the_bit(policy):
     theta, observations = perturbed(policy, 9), random_observations(7, 20, 9)
     crowd = act(policy.bind(theta), observations, range(9))
     alone = act(policy.bind(theta[4:5]), observations[:, 4:5], [4])
     assert np.array_equal(alone[:, 0], crowd[:, 4])
+
+
+def test_a_command_can_be_given_by_name_and_by_side():
+    policy = NCAPPolicy(command=0.2)
+    controller, observations = policy.bind(np.tile(policy.space.initial, (1, 1))), random_observations(8, 60, 1)
+    usual = act(controller, observations, [3])
+    named = {"freq.L": 0.2, "freq.R": 0.2, "sync": 0.2}
+    for same in (0.2, {"c": 0.2}, named, np.array([0.2]), {"freq": np.array([0.2])}):
+        assert np.array_equal(act(controller, observations, [3], same), usual)
+    left = act(controller, observations, [3], {"freq.L": 0.9})
+    everywhere = act(controller, observations, [3], 0.9)
+    assert not np.array_equal(left, usual)
+    assert not np.array_equal(left, everywhere)
+    # a stronger drive of the left flexors alone is, in the mirror, a stronger drive of the right ones alone
+    assert not np.array_equal(left, act(controller, observations, [3], {"freq.R": 0.9}))
+
+
+def test_one_sided_commands_mirror_each_other():
+    policy = NCAPPolicy(command=0.4)
+    controller = policy.bind(perturbed(policy, 1))
+    state = controller.circuit.reset(1)
+    mirrored = controller.circuit.reset(1)  # at rest both are the same in the mirror
+    for observation in random_observations(9, 60, 1):
+        state, action = controller.act(state, observation, {"freq.L": 0.8})
+        mirrored, reflected = controller.act(mirrored, observation[:, MIRROR], {"freq.R": 0.8})
+        assert reflected == pytest.approx(action[:, MIRROR], abs=1e-9)
+
+
+def test_every_individual_can_have_a_command_of_its_own():
+    policy = NCAPPolicy(command=0.2)
+    theta, observations = perturbed(policy, 3), random_observations(10, 40, 3)
+    together = act(policy.bind(theta), observations, [1, 2, 3], {"freq.L": np.array([0.1, 0.5, 0.9]), "c": 0.3})
+    for i, command in enumerate((0.1, 0.5, 0.9)):
+        alone = act(policy.bind(theta[i : i + 1]), observations[:, i : i + 1], [i + 1], {"freq.L": command, "c": 0.3})
+        assert np.array_equal(together[:, i], alone[:, 0])
+
+
+def test_unknown_and_impossible_commands_are_named():
+    policy = NCAPPolicy(command=0.2)
+    controller = policy.bind(np.tile(policy.space.initial, (2, 1)))
+    valid = r"valid: c, freq, sync, freq\.L, freq\.R, sync\.L, sync\.R"
+    for call in (controller.reset, lambda seeds, c: controller.act(controller.reset(seeds), np.zeros((2, 4, 10)), c)):
+        with pytest.raises(UserError, match=f"unknown command 'turn'; {valid}"):
+            call([0, 1], {"turn": 0.1})
+        with pytest.raises(UserError, match=r"brainstem command 1\.2 is outside \[0, 1\]"):
+            call([0, 1], 1.2)
+        with pytest.raises(UserError, match=r"outside \[0, 1\]"):
+            call([0, 1], {"sync.R": np.array([0.2, np.nan])})
+        with pytest.raises(UserError, match=r"one number for each of 2 individuals, not the shape \(3,\)"):
+            call([0, 1], np.full(3, 0.2))
+        with pytest.raises(UserError, match=r"numbers \(2, 4\), not the shape \(2, 3\)"):
+            call([0, 1], np.full((2, 3), 0.2))
+
+
+def test_nothing_that_a_controller_does_changes_it_or_another_of_the_same_policy():
+    policy = NCAPPolicy(command=0.2)
+    theta, observations = perturbed(policy, 2), random_observations(11, 20, 2)
+    expected = act(policy.bind(theta), observations, [4, 5])
+    one, other = policy.bind(theta), policy.bind(theta)
+    state, kept = one.reset([4, 5]), one.reset([4, 5])
+    act(other, -observations, [8, 9], {"freq.L": 1.0})
+    actions = []
+    for observation in observations:
+        before = state.flat()
+        one.act(state, -observation, 0.9)  # what might have been leaves no trace
+        assert np.array_equal(state.flat(), before)
+        state, action = one.act(state, observation)
+        actions.append(action)
+    assert np.array_equal(actions, expected)
+    assert np.array_equal(one.reset([4, 5]).flat(), kept.flat())
+
+
+def test_wrong_shapes_get_a_sentence():
+    policy, network = NCAPPolicy(command=0.2), MLPPolicy(hidden=(4,))
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 92\), not \(92,\)"):
+        policy.bind(policy.space.initial)
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 224\), not \(1, 92\)"):
+        network.bind(policy.space.initial[None])  # 40 · 4 + 4 + 4 · 12 + 12
+    for controller in (policy.bind(policy.space.initial[None]), network.bind(network.space.initial[None])):
+        with pytest.raises(UserError, match="an observation has 40 numbers, not 36"):
+            controller.act(controller.reset([0]), np.zeros((1, 4, 9)))
 
 
 def test_impossible_policies_are_refused():
@@ -226,4 +356,4 @@ def test_impossible_policies_are_refused():
 
 def test_a_description_from_before_the_activation_means_relu():
     old = {"kind": "mlp", "hidden": [4, 4], "mean": [0.0] * 40, "std": [1.0] * 40}
-    assert from_description(old) == MLPPolicy(hidden=(4, 4), activation="relu")
+    assert policy_from(old) == MLPPolicy(hidden=(4, 4), mean=(0.0,) * 40, std=(1.0,) * 40, activation="relu")

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from ncap.legs import LEGS
+from ncap.plan import LEGS
 from ncap.sim.a1 import A1
 from ncap.sim.terrain import Flat
 from ncap.sim.world import World

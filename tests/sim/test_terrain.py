@@ -1,10 +1,12 @@
+from dataclasses import dataclass, replace
+
 import mujoco
 import numpy as np
 import pytest
 
 from ncap.errors import UserError
 from ncap.sim.a1 import A1
-from ncap.sim.terrain import CELLS_PER_BUMP, Bumpy
+from ncap.sim.terrain import CELLS_PER_BUMP, TERRAINS, Bumpy, Flat, Grid
 from ncap.sim.world import Variation, World
 from ncap.tasks import TASKS, build
 
@@ -28,7 +30,7 @@ def test_between_the_knots_the_ground_is_smooth_and_stays_within_its_corners():
     low, high = sorted((along[0], along[-1]))
     assert np.all((along >= low) & (along <= high))
     # the steepest slope of the S-shaped blend is 1.5 times the mean slope: at most 1.5 * 0.05 m / 0.2 m
-    assert np.abs(np.diff(heights, axis=1)).max() / Bumpy().cell <= 1.5 * 0.05 / 0.2 + 1e-9
+    assert np.abs(np.diff(heights, axis=1)).max() / Bumpy().grid.cell <= 1.5 * 0.05 / 0.2 + 1e-9
 
 
 def test_terrain_comes_from_its_seed_and_is_long_enough_for_15_s_at_2_metres_a_second():
@@ -36,7 +38,7 @@ def test_terrain_comes_from_its_seed_and_is_long_enough_for_15_s_at_2_metres_a_s
     assert np.array_equal(terrain.heights(5), terrain.heights(5))
     assert not np.array_equal(terrain.heights(5), terrain.heights(6))
     assert terrain.ahead > 30
-    assert (terrain.grid[1] - 1) * terrain.cell == pytest.approx(terrain.ahead + terrain.behind)
+    assert (terrain.grid.columns - 1) * terrain.grid.cell == pytest.approx(terrain.ahead + terrain.behind)
 
 
 def test_impossible_bumpiness_is_refused():
@@ -101,3 +103,37 @@ def test_the_ground_of_a_variant_is_its_own():
     one, other = (world.variant(Variation(terrain_seed=seed)) for seed in (1, 2))
     assert not np.array_equal(one.hfield_data, other.hfield_data)
     assert np.all(world.model.hfield_data == 0)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """A terrain of one's own: level ground at a height of 8 cm."""
+
+    @property
+    def grid(self):
+        return Grid(rows=41, columns=61, cell=0.1, behind=2.0, ahead=4.0, aside=2.0, top=0.2, level=0.08)
+
+    def heights(self, seed):
+        return np.full((41, 61), 0.08)
+
+
+def test_a_terrain_of_ones_own_needs_a_grid_and_heights_and_nothing_else():
+    flat, high = (World(A1, terrain) for terrain in (Flat(), Plateau()))
+    heights = {}
+    for world in (flat, high):
+        model = world.variant(Variation())
+        data = mujoco.MjData(model)
+        data.qpos[:], _ = world.standing(model, np.zeros((4, 3)))
+        data.ctrl[:] = A1.mid.ravel()
+        mujoco.mj_step(model, data, nstep=1000)
+        heights[world] = data.qpos[2]
+    assert heights[high] - heights[flat] == pytest.approx(0.08, abs=0.003)
+    task = replace(TASKS["flat-walk"], terrain=Plateau())
+    assert build(task) is build(replace(TASKS["flat-walk"], terrain=Plateau()))  # compared by value, compiled once
+
+
+def test_terrains_are_known_by_name():
+    assert (TERRAINS["flat"], TERRAINS["bumpy"]) == (Flat(), Bumpy())
+    assert Flat().grid is None
+    with pytest.raises(UserError, match="unknown terrain 'ice'; valid: flat, bumpy"):
+        TERRAINS.find("ice")

@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 
 from ncap.errors import UserError
-from ncap.policies.policy import ZeroController
-from ncap.rollout import rollout
+from ncap.policies.controller import ZeroPolicy
+from ncap.rollouts import rollout
 from ncap.sim.a1 import A1
 from ncap.sim.terrain import Bumpy, Flat
 from ncap.sim.world import CONTACTS, Variation, World
 from ncap.tasks import TASKS
+
+STANDS = ZeroPolicy().bind(np.zeros((1, 0)))
 
 
 @pytest.mark.parametrize("terrain", [Flat(), Bumpy()])
@@ -84,7 +86,7 @@ def test_unknown_contact_presets_are_refused_with_the_valid_ones():
 
 @pytest.mark.parametrize("contact", CONTACTS)
 def test_the_robot_stands_in_every_contact_preset(contact):
-    episodes = rollout(replace(TASKS["flat-walk"], contact=contact, episode_seconds=1.5), ZeroController(), [0])
+    episodes = rollout(replace(TASKS["flat-walk"], contact=contact, episode_seconds=1.5), STANDS, [0])
     assert not episodes.fell.any()
 
 
@@ -121,7 +123,7 @@ def small_robot(tmp_path):
 @pytest.mark.parametrize("name", TASKS)
 def test_another_robot_needs_no_change_in_the_engine(small_robot, name):
     task = replace(TASKS[name], robot=small_robot, episode_seconds=3.0)
-    episodes = rollout(task, ZeroController(), [0, 1], record=["position", "foot_force"])
+    episodes = rollout(task, STANDS, [0, 1], record=["position", "foot_force"])
     assert not episodes.fell.any()
     assert episodes.returns == pytest.approx([0.5, 0.5], abs=0.02)
     height = episodes.signals["position"][:, -1, 2]

@@ -1,4 +1,5 @@
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -53,13 +54,18 @@ def address() -> Iterator[str]:
     """A live page, served by the command itself in a process of its own."""
     pytest.importorskip("viser", reason="the extra `view` is not installed")
     program = "from ncap.cli import main; main(['watch', 'untrained', '--port', '8765', '--plain'])"
-    server = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         line = server.stdout.readline()
         assert line.startswith("watch: http://127.0.0.1:"), line
         threading.Thread(target=server.stdout.read, daemon=True).start()
         yield line.split()[1]
+        server.send_signal(signal.SIGINT)  # Ctrl-C
+        _, complaints = server.communicate(timeout=10)
+        assert server.returncode == 130
+        assert complaints == ""  # neither a traceback nor a word that a tab said and that was refused
     finally:
-        server.terminate()
+        server.kill()
         server.wait(10)
-        server.stdout.close()

@@ -8,9 +8,10 @@ import urllib.parse
 import numpy as np
 import pytest
 
-from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
-from ncap.view.replay import find_recording, write_replay
+from ncap.circuits.animal import animal
+from ncap.recording import record
+from ncap.view.diagram import signal_names
+from ncap.view.replay import write_replay
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def drag_command(tab, share: float) -> None:
 
 
 def light_of(tab, neuron: str) -> float:
-    number = Circuit(rhythm_spec(), dt=CIRCUIT_DT).neurons.index(neuron)
+    number = signal_names(animal()).index(neuron)
     script = f"getComputedStyle(document.querySelector('.wiring')).getPropertyValue('--s{number}')"
     return float(tab.page.evaluate(script) or 0)
 
@@ -75,13 +76,14 @@ def wait_for_light(tab, neuron: str, level: float) -> None:
 
 def test_a_replay_opens_from_disk_and_plays_by_itself(open_tab, tmp_path):
     path = tmp_path / "walk.html"
-    write_replay(find_recording("untrained", "flat-walk", 0), path)
+    write_replay(record("untrained", "flat-walk"), path)
     tab = open_tab(path.as_uri(), 1000, 700)
     tab.page.wait_for_function("parseFloat(document.querySelector('#clock').textContent) > 0.3", timeout=PATIENCE)
     before = pixels(tab, "#scene")
     tab.page.wait_for_timeout(700)
     assert moved_around_the_middle(before, pixels(tab, "#scene")) > 0.01
     wait_for_light(tab, "extensor.FL", 0.1)
+    wait_for_light(tab, "calf.HR", 0.1)
     box = tab.page.locator("#lines canvas").bounding_box()
     tab.page.mouse.click(box["x"] + 34 + 0.5 * (box["width"] - 42), box["y"] + 100)
     wait_for_text(tab, "#clock", "7.4")  # the middle of 14.97 s, and it stays there
@@ -120,23 +122,48 @@ def test_dragging_the_command_changes_the_gait(live):
     assert live.complaints == []
 
 
-def test_a_knock_out_silences_its_neurons_in_every_tab(live, open_tab, address):
-    other = open_tab(address, 840, 300)  # hardly any 3-D: two software renderers are slow
-    other.page.wait_for_selector(".wiring circle", timeout=PATIENCE)
+def test_a_knock_out_silences_its_neurons(live):
     drag_command(live, 0.5)
     wait_for_light(live, "diag_V0v.FL", 0.05)
     live.page.get_by_label("Knock out").first.click()
     live.page.get_by_role("option", name="V0v", exact=True).first.click()
-    for each in (live, other):
-        each.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="attached")
-        each.page.wait_for_timeout(300)
-        seen = [light_of(each, "diag_V0v.FL") for _ in range(4) if not each.page.wait_for_timeout(60)]
-        assert max(seen) == 0.0
-    other.page.close()  # closing a tab changes nothing for the others
+    live.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="attached")
+    live.page.wait_for_timeout(300)
+    seen = [light_of(live, "diag_V0v.FL") for _ in range(4) if not live.page.wait_for_timeout(60)]
+    assert max(seen) == 0.0
     live.page.get_by_label("Knock out").first.click()
     live.page.get_by_role("option", name="nothing", exact=True).first.click()
     live.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="detached")
-    assert live.complaints + other.complaints == []
+    assert live.complaints == []
+
+
+def dead_parts(tab) -> set[str]:
+    return set(tab.page.evaluate("[...document.querySelectorAll('.wiring .dead')].map((part) => part.dataset.cut)"))
+
+
+def test_a_click_on_a_neuron_or_a_synapse_silences_it_and_hovering_says_what_it_is(live):
+    live.page.locator('[data-cut="diag_V0v.FL"] .rim').click()
+    live.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="attached")
+    rows = {"flexor>diag_V0v same", "sync>diag_V0v same", "diag_V0v>flexor diag-down"}
+    assert dead_parts(live) == {"diag_V0v.FL"} | rows
+    # a wire is clicked near its beginning, where no neuron lies above it
+    line = live.page.locator('[data-cut="cross_V3f>flexor cross"] .hit').first
+    middle = line.evaluate("""(path) => {
+        const at = path.getPointAtLength(path.getTotalLength() / 5).matrixTransform(path.getScreenCTM());
+        return [at.x, at.y];
+    }""")
+    live.page.mouse.click(*middle)
+    live.page.wait_for_selector('.wiring .dead[data-cut="cross_V3f>flexor cross"]', timeout=PATIENCE, state="attached")
+    assert live.page.locator('.wiring .dead[data-cut="cross_V3f>flexor cross"]').count() == 4
+    live.page.locator('[data-cut="diag_V0v.FL"] .rim').click()
+    live.page.wait_for_selector('.wiring .dead[data-cut="diag_V0v.FL"]', timeout=PATIENCE, state="detached")
+    assert dead_parts(live) == {"cross_V3f>flexor cross"}
+    live.page.locator(".silenced").get_by_text("heal all").click()
+    live.page.wait_for_selector(".wiring .dead", timeout=PATIENCE, state="detached")
+    title = live.page.locator('[data-cut="cross_V0d.FL"] title').text_content()
+    assert title == "cross_V0d.FL: neuron of type basic\ninhibitory\nleft-right alternation at low speed"
+    assert not live.page.get_by_label("clicked").first.is_visible()
+    assert live.complaints == []
 
 
 def test_a_hard_push_throws_the_robot_and_it_gets_up_again(live):

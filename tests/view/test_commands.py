@@ -1,8 +1,11 @@
 import sys
+from dataclasses import replace
 
 import pytest
 
 from ncap import cli
+from ncap.recording import record
+from ncap.tasks import TASKS
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -20,7 +23,15 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["watch", "--ghost", "cat"], "'cat'", "untrained"),
         (["watch", "--host", "203.0.113.1"], "203.0.113.1", "cannot listen"),  # an address that is never ours
         (["watch", "--port", "99999"], "99999", "65535"),
+        (["watch", "--without", "V7"], "'V7'", "homolateral"),
+        (["watch", "zero", "--without", "V0v"], "zero", "has no circuit"),
+        (["watch", "--circuit", "lobster"], "'lobster'", "released"),
+        (["watch", "--robot", "spot"], "'spot'", "a1"),
+        (["watch", "--command", "1.5"], "1.5", "[0, 1]"),
+        (["watch", "--seed", "-1"], "-1", "negative"),
         (["replay", "cat"], "'cat'", "ncap-flat-walk"),
+        (["replay", "zero", "--seed", "-2"], "-2", "negative"),
+        (["replay", "untrained", "--without", "V7"], "'V7'", "homolateral"),
         (["replay", "zero", "--task", "moon-walk"], "'moon-walk'", "flat-walk"),
         (["replay", "zero", "--out", "/dev/null/walk.html"], "/dev/null", "cannot"),
         (["video"], "policy", "--compare A B"),
@@ -35,6 +46,25 @@ def test_a_mistake_is_one_line_that_names_it_and_what_is_valid(capsys, arguments
     assert len(err.strip().splitlines()) == 1
     assert wrong in err
     assert right in err
+
+
+def test_a_recording_has_its_own_circuit_task_and_robot(capsys, tmp_path):
+    path = tmp_path / "walk.safetensors"
+    record("zero", replace(TASKS["flat-walk"], episode_seconds=0.3)).save(path)
+    for word, value in (("--task", "flat-run"), ("--without", "V0v"), ("--robot", "a1")):
+        code, _, err = run(capsys, "replay", str(path), word, value, "--out", str(tmp_path / "no.html"))
+        assert code == 2
+        assert "is a recording, which has its own circuit, task and robot" in err
+
+
+def test_the_words_reach_the_replay(tmp_path):
+    page = tmp_path / "walk.html"
+    words = ["untrained", "--task", "bumpy-walk", "--without", "V3", "cross_V0d.FL", "--command", "0.2", "--seed", "3"]
+    cli.main(["replay", *words, "--out", str(page)])
+    text = page.read_text("utf-8")
+    assert "untrained without V3, cross_V0d.FL on bumpy-walk" in text
+    assert "cross_V0d.FR" in text
+    assert not any(name in text for name in ("cross_V3f", "cross_V0d.FL:"))
 
 
 @pytest.mark.parametrize(

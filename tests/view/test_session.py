@@ -1,15 +1,17 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from ncap.circuits.animal import PATHWAYS, animal, cut
 from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import CIRCUIT_DT, KNOCKOUTS, rhythm_inputs, rhythm_spec
 from ncap.errors import UserError
-from ncap.experiments.evaluation import find_controller
-from ncap.rollout import rollout
+from ncap.rollouts import rollout
+from ncap.sim.terrain import Bumpy, Grid
 from ncap.tasks import find_task
-from ncap.view.brain import INTACT, Brain
+from ncap.trained import find_policy, load
+from ncap.view.brain import Brain, toggled
 from ncap.view.session import FALL_PAUSE, MAX_PUSH, Session
 
 FLAT = find_task("flat-walk")
@@ -28,9 +30,10 @@ def position(session: Session, individual: int = 0) -> np.ndarray:
     return session.arena.measured.position[individual]
 
 
-def test_a_session_plays_the_very_episode_of_a_rollout():
-    live = session(seed=3)
-    controller, _ = find_controller("untrained", "flat-walk", 1)
+@pytest.mark.parametrize("without", [(), ("V0v", "cross_V3f.FL")])
+def test_a_session_plays_the_very_episode_of_a_rollout(without):
+    live = session(seed=3, without=without)
+    controller = load("untrained").without(without).controller(1)
     task = replace(FLAT, friction=(1.0, 1.0), episode_seconds=1.5)
     episode = rollout(task, controller, [3], record=("position", "foot_force"))
     for t in range(task.steps):
@@ -39,35 +42,99 @@ def test_a_session_plays_the_very_episode_of_a_rollout():
     assert (live.foot_force() == episode.signals["foot_force"][0]).all()
 
 
-@pytest.mark.parametrize("name", list(KNOCKOUTS))
-def test_a_live_knock_out_equals_the_circuit_without_those_rows(name):
-    brain = Brain("untrained", "flat-walk")
-    brain.knock_out(name)
-    live, built = brain.circuit, Circuit(rhythm_spec(without=[name]), dt=CIRCUIT_DT, substeps=12)
-    start = np.linspace(0.3, 0.6, 4)[None]
-    states = [circuit.reset_to(start) for circuit in (live, built)]
-    kept = [live.neurons.index(neuron) for neuron in built.neurons]
-    silent = sorted(set(range(len(live.neurons))) - set(kept))
-    for _ in range(60):
-        states = [c.step(s, rhythm_inputs(np.array([0.4]))) for c, s in zip((live, built), states, strict=True)]
-        activity = live.outputs(states[0])
-        np.testing.assert_allclose(activity[:, kept], built.outputs(states[1]), rtol=0, atol=1e-12)
-        assert not activity[:, silent].any()
+def acting(seconds: float = 0.9, **settings) -> tuple[Brain, np.ndarray]:
+    """A brain in the middle of an episode, and what it felt last."""
+    brain, feel = Brain(load("untrained"), **settings), np.full(FLAT.senses, 0.2)
+    brain.reset(0)
+    for _ in range(round(seconds / 0.03)):
+        brain.act(feel)
+    return brain, feel
+
+
+@pytest.mark.parametrize("names", [*([name] for name in PATHWAYS), ["cross_V0d.FL"], ["V3", "flexor>cross_V0d same"]])
+def test_a_live_knock_out_goes_on_as_the_circuit_without_those_rows_would_from_the_same_state(names):
+    brain, feel = acting()
+    state, intact = brain._state, brain.controller.circuit
+    brain.knock_out(names)
+    # by hand: the cut table's own controller, its state filled from the intact one's by the neurons' names
+    controller = load("untrained").without(names).controller(1)
+    start = controller.reset([0])
+    there = {name: i for i, name in enumerate((*intact.neurons, *intact.inputs))}
+    for i, name in enumerate((*controller.circuit.neurons, *controller.circuit.inputs)):
+        start.signals[0, i] = state.signals[0, there[name]]
+    for name in dict.fromkeys(neuron.split(".")[0] for neuron in controller.circuit.neurons):
+        number, columns = controller.circuit.place_of(name)
+        sites = controller.circuit.spec.sites_of(controller.circuit.spec.neuron(name))
+        every = intact.spec.sites_of(intact.spec.neuron(name))
+        for mine, theirs in zip(start.units[number], intact.state_of(state, name), strict=True):
+            mine[0, columns] = [theirs[0, every.index(site)] for site in sites]
+    for _ in range(30):
+        start, action = controller.act(start, feel[None])
+        np.testing.assert_array_equal(brain.act(feel), action[0])
+    silent = set(brain.names) - {*controller.circuit.neurons, *controller.circuit.inputs}
+    seen = dict(zip(brain.names, brain.signals(), strict=True))
+    assert not any(seen[name] for name in silent if name.split(".")[0] not in ("thigh", "calf"))
+
+
+def test_one_silenced_neuron_keeps_everybody_elses_state_and_takes_its_drive_away():
+    brain, _ = acting()
+    before = dict(zip(brain.names, brain.signals(), strict=True))
+    driven, drive = "flexor.FR", brain.controller.circuit
+    weights = drive.weights[drive.neurons.index(driven)]
+    expected = weights[drive.neurons.index("cross_V0d.FL")]
+    assert expected < -1.0
+    brain.knock_out(["cross_V0d.FL"])
+    after = dict(zip(brain.names, brain.signals(), strict=True))
+    assert after == before | {"cross_V0d.FL": 0.0}
+    cut_weights = brain.controller.circuit.weights[brain.controller.circuit.neurons.index(driven)]
+    # the sum of what can reach the flexor differs by exactly that one synapse
+    assert weights.sum() - cut_weights.sum() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_click_silences_a_neuron_or_a_synapse_and_another_one_heals_it():
+    live = session()
+    play(live, 0.9)
+    x = position(live)[0]
+    live.click("cross_V0d.FL")
+    live.click("cross_V0d>flexor cross")
+    live.click("afferent_flexor.HL")
+    assert live.controls.without == ("cross_V0d.FL", "cross_V0d>flexor cross", "afferent_flexor.HL")
+    play(live, 0.3)
+    assert live.signals()[-1, live.brain.names.index("cross_V0d.FL")] == 0.0
+    assert abs(position(live)[0] - x) < 0.3  # it went on from where it was
+    live.click("cross_V0d.FL")
+    assert live.controls.without == ("cross_V0d>flexor cross", "afferent_flexor.HL")
+    play(live, 0.3)
+    assert len(live.history) == 50  # the whole past is still one array
+    with pytest.raises(UserError, match="unknown knock-out 'V7'"):
+        live.click("V7")
+    live.change(policy="zero")
+    assert live.controls.without == ()
+    with pytest.raises(UserError, match="has no circuit"):
+        live.click("V0v")
+
+
+def test_a_click_on_a_part_of_a_silenced_pathway_heals_the_pathway():
+    without = ("V0v", "cross_V3f.FL")
+    assert toggled(animal(), without, "diag_V0v.FR") == ("cross_V3f.FL",)
+    assert toggled(animal(), without, "diag_V0v>flexor diag-down") == ("cross_V3f.FL",)
+    assert toggled(animal(), without, "cross_V3f.FR") == (*without, "cross_V3f.FR")
+    assert toggled(animal(), ("afferents",), "afferents") == ()
 
 
 def test_healing_a_knock_out_gives_the_intact_circuit_back_and_never_touches_other_brains():
-    brain, other = Brain("untrained", "flat-walk"), Brain("untrained", "flat-walk")
-    before = other.circuit.weights.copy()
-    brain.knock_out("V0")
-    assert (brain.circuit.weights != before).any()
-    assert (other.circuit.weights == before).all()
-    brain.knock_out(INTACT)
-    assert (brain.circuit.weights == before).all()
+    brain, other = Brain(load("untrained")), Brain(load("untrained"))
+    before = other.controller.circuit.weights.copy()
+    brain.knock_out(["V0"])
+    assert brain.controller.circuit.neurons == Circuit(cut(animal(), ["V0"])).neurons
+    assert (other.controller.circuit.weights == before).all()
+    brain.knock_out(())
+    assert (brain.controller.circuit.weights == before).all()
 
 
 def test_the_command_changes_the_gait_of_the_deafferented_circuit():
     live = session()
-    live.change(feedback=False)
+    live.change(without=("afferents",))
     for command, gait in ((0.2, "walk"), (0.55, "trot"), (0.95, "bound")):
         live.change(command=command)
         play(live, 7.0)
@@ -83,7 +150,8 @@ def test_the_command_changes_the_gait_of_the_deafferented_circuit():
         ({"friction": None}, "friction"),
         ({"bumpiness": -0.1}, "bumpiness"),
         ({"pace": 0.0}, "pace"),
-        ({"without": "V7"}, "homolateral"),
+        ({"without": ("V7",)}, "homolateral"),
+        ({"without": ("V0v", "flexor.XL")}, "flexor.XL"),
         ({"policy": "cat"}, "untrained"),
         ({"ghost": "cat"}, "untrained"),
         ({"gravity": 1.0}, "trunk_mass_scale"),
@@ -197,7 +265,7 @@ def test_a_policy_can_be_switched_mid_stride_to_one_without_a_circuit_and_back()
     live.change(policy="ncap-flat-walk")
     assert live.controls.command == live.brain.command is not None
     play(live, 0.3)
-    assert live.signals().shape == (10, 28 + 12)
+    assert live.signals().shape == (10, 28 + 8 + 8 + 4)  # rhythm generator, motor neurons, afferent sums, commands
 
 
 def test_cost_of_transport_is_power_over_weight_times_speed():
@@ -206,3 +274,57 @@ def test_cost_of_transport_is_power_over_weight_times_speed():
     recent = list(live.history)[-67:]
     power, speed = (np.mean([getattr(moment, name) for moment in recent]) for name in ("power", "speed"))
     assert live.reading().cost_of_transport == pytest.approx(power / (12.4534 * 9.81 * speed), rel=1e-4)
+
+
+def test_motor_neurons_show_what_moves_the_joints():
+    live = session()
+    play(live, 0.3)
+    observation = live.arena.observation()
+    action = live.brain.act(observation[0])
+    seen = dict(zip(live.brain.names, live.brain.signals(), strict=True))
+    assert [seen[f"calf.{leg}"] for leg in ("FL", "FR", "HL", "HR")] == action[:, 2].tolist()
+
+
+def test_a_policy_that_was_handed_over_keeps_its_own_circuit_and_command_when_it_is_chosen_again():
+    mine = find_policy("ncap-flat-walk", circuit="released", command=0.3)
+    live = session(mine)
+    assert live.brain.table == animal("released")
+    live.change(policy="zero")
+    live.change(policy="ncap-flat-walk")
+    assert live.brain.table == animal("released")
+    assert live.controls.command == 0.3
+
+
+def test_ground_of_a_task_of_ones_own_stays_until_the_bumpiness_is_changed():
+    @dataclass(frozen=True)
+    class Ramp:
+        grid: ClassVar[Grid] = Grid(
+            rows=17, columns=65, cell=0.25, behind=4.0, ahead=12.0, aside=2.0, top=0.3, level=0.0
+        )
+
+        def heights(self, seed: int) -> np.ndarray:
+            return np.broadcast_to(np.linspace(0.0, 0.3, 65), (17, 65))
+
+    live = Session(replace(FLAT, terrain=Ramp()), "zero")
+    assert isinstance(live.arena.task.terrain, Ramp)
+    live.change(friction=0.8)
+    assert isinstance(live.arena.task.terrain, Ramp)
+    live.change(bumpiness=0.2)
+    assert live.arena.task.terrain == Bumpy(bumpiness=0.2)
+    live.change(bumpiness=0.0)
+    assert isinstance(live.arena.task.terrain, Ramp)
+
+
+def test_numbers_of_an_own_robot_widen_the_controls():
+    soft = replace(FLAT, robot=replace(FLAT.robot, kp=5.0))
+    live = Session(soft, "zero")
+    assert live.ranges["kp"] == (5.0, 150.0)
+    live.change(kp=100.0)
+    live.change(kp=5.0)
+    with pytest.raises(UserError, match=r"kp 4.0 is not a number in \[5, 150\]"):
+        live.change(kp=4.0)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(UserError, match="seed -3 is negative"):
+        session(seed=-3)

@@ -48,12 +48,9 @@ def test_the_ground_drawn_is_the_ground_walked_on():
     world = build(task)
     model = world.variant(drawn_variation(task, 7))
     light, dark = ground_meshes(model, task.terrain, (-1.0, 3.0), (-1.0, 1.0))
-    heights = task.terrain.heights(7)
+    heights, grid = task.terrain.heights(7), task.terrain.grid
     for x, y, z in light.vertices[::37]:
-        column, row = (
-            round((x + task.terrain.behind) / task.terrain.cell),
-            round((y + task.terrain.aside) / task.terrain.cell),
-        )
+        column, row = round((x + grid.behind) / grid.cell), round((y + grid.aside) / grid.cell)
         assert z == pytest.approx(heights[row, column], abs=1e-6)
     a, b, c = (light.vertices[light.faces[:, i]] for i in range(3))
     assert (np.cross(b - a, c - a)[:, 2] > 0).all()

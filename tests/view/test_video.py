@@ -8,7 +8,7 @@ import pytest
 
 from ncap.doctor import _can_render
 from ncap.errors import UserError
-from ncap.view.replay import find_recording
+from ncap.recording import record
 from ncap.view.video import HEIGHT, WIDTH, frames, write_video
 
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
@@ -16,7 +16,7 @@ imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video`
 
 @pytest.fixture(scope="module")
 def walk():
-    return find_recording("untrained", "flat-walk", 0)
+    return record("untrained", "flat-walk")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_the_same_recording_gives_the_same_frames_in_which_something_moves(walk)
 @pytest.mark.slow
 @pytest.mark.usefixtures("drawing")
 def test_two_policies_stand_side_by_side_and_the_file_has_every_frame(walk, tmp_path):
-    standing = find_recording("zero", "flat-walk", 0)
+    standing = record("zero", "flat-walk")
     path = tmp_path / "new" / "both.mp4"
     write_video([walk, standing], path, seconds=0.3)
     count, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))

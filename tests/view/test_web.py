@@ -1,4 +1,6 @@
+import re
 import time
+from html import escape
 
 import pytest
 
@@ -65,11 +67,53 @@ def test_wishes_are_obeyed_and_bad_ones_refused_without_harm(page):
     page.run(0.05)
     assert page.session.brain.name == "zero"
     assert page._panel._handles["policy"].value == "zero"
-    page._panel._wish(policy="untrained", without="V0v", command=0.4)
+    page._panel._wish(policy="untrained", without=("V0v", "V3"), command=0.4)
     page.run(0.05)
     assert page.session.brain.command == 0.4
-    assert page._wiring.content.count('class="dead"') > 2
+    # V0v is two neurons of the fore legs, V3 two populations of four and one of two
+    dead = re.findall(r'class="dead" data-cut="([^"> ]*)"', page._wiring.content)
+    assert len([name for name in dead if "." in name]) == 2 + 4 + 4 + 2
     assert not page._panel._handles["command"].disabled
+
+
+class Visit:
+    """The event of a widget that somebody touched."""
+
+    client = object()
+
+
+def test_clicks_menu_and_check_box_add_up_and_are_shown_everywhere(page):
+    panel = page._panel
+    panel.clicked(Visit, "cross_V0d.FL@1700000000000")
+    panel.clicked(Visit, "cross_V0d>flexor cross@1700000000001")
+    panel._knock_out(Visit, "V0v")
+    panel._connect(Visit, False)
+    page.run(0.05)
+    everything = ("cross_V0d.FL", "cross_V0d>flexor cross", "V0v", "afferents")
+    assert page.session.controls.without == everything
+    assert panel._pathway.value == "V0v"
+    assert panel._feedback.value is False
+    assert re.findall(r'data-cut="([^"]*)"', panel._silenced.content) == [*map(escape, everything), "nothing"]
+    panel.clicked(Visit, "V0v@1700000000002")
+    panel._connect(Visit, True)
+    page.run(0.05)
+    assert page.session.controls.without == everything[:2]
+    assert panel._pathway.value == "nothing"
+    assert panel._feedback.value is True
+    panel.clicked(Visit, "nothing@1700000000003")
+    page.run(0.05)
+    assert page.session.controls.without == ()
+    assert panel._silenced.content == ""
+    assert 'class="dead"' not in page._wiring.content
+
+
+def test_a_click_that_our_own_page_sends_back_to_a_tab_is_not_another_click(page):
+    class Echo:
+        client = None
+
+    page._panel.clicked(Echo, "cross_V0d.FL@1700000000000")
+    page.run(0.05)
+    assert page.session.controls.without == ()
 
 
 def test_new_bumps_wait_until_the_slider_rests_and_then_are_drawn(page):

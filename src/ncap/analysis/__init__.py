@@ -1,1 +1,1 @@
-"""What recordings mean: gaits, statistics, pictures. Sees arrays only."""
+"""Gaits and statistics from arrays, the look of figures, and drawings of circuits."""

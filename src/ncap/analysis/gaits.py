@@ -12,23 +12,26 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.plan import LEGS
+
 Array = NDArray[np.float64]
 
 #: Pairs (reference leg, other leg): the phase is that of the other leg's footfall in the reference leg's stride.
-LEFT_RIGHT: Final = ((0, 1), (2, 3))  # fore, hind
-FORE_HIND: Final = ((2, 0), (3, 1))  # left, right: fore after hind
-DIAGONAL: Final = ((2, 1), (3, 0))  # fore after the hind leg of the other side
-PAIRS: Final = (*LEFT_RIGHT, *FORE_HIND, *DIAGONAL)
+LEFT_RIGHT: Final = (("FL", "FR"), ("HL", "HR"))  # fore, hind
+FORE_HIND: Final = (("HL", "FL"), ("HR", "FR"))  # left, right: fore after hind
+DIAGONAL: Final = (("HL", "FR"), ("HR", "FL"))  # fore after the hind leg of the other side
+PAIRS: Final = tuple((LEGS.index(a), LEGS.index(b)) for a, b in (*LEFT_RIGHT, *FORE_HIND, *DIAGONAL))
+"""The pairs by the indices of their legs."""
 
 MIN_CONCENTRATION: Final = 0.8
 """Below this the legs keep no phase, and the gait is "none"."""
 STRIDE_HZ: Final = (0.6, 8.0)
-"""Between which a stride's frequency is looked for."""
+"""Lowest and highest frequency of a stride that is looked for, Hz."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gait:
-    """What was measured of one individual."""
+    """The gait of one individual: its name, its phases and how regular they are."""
 
     label: str
     frequency_hz: float
@@ -75,11 +78,11 @@ def stride_phases(reference: Array, onsets: Array) -> Array:
 
 def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_tolerance: float = 0.05) -> Gait:
     """Measure one individual's gait from stance (T, leg), sampled every dt seconds, grounded above the threshold."""
-    onsets = [stance_onsets(stance[:, leg], dt, threshold) for leg in range(4)]
+    onsets = [stance_onsets(stance[:, leg], dt, threshold) for leg in range(len(LEGS))]
     if min(len(times) for times in onsets) < 3:
         return _no_gait(stance, threshold)
     rates = np.array([(len(times) - 1) / (times[-1] - times[0]) for times in onsets])
-    duty = np.mean([_duty(stance[:, leg], onsets[leg], dt, threshold) for leg in range(4)])
+    duty = np.mean([_duty(stance[:, leg], onsets[leg], dt, threshold) for leg in range(len(LEGS))])
     return _gait(
         [stride_phases(onsets[i], onsets[j]) for i, j in PAIRS],
         frequency_hz=float(rates.mean()),
@@ -96,7 +99,7 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
     harmonic, which is the middle of its stance.
     """
     stance = contact.astype(float)
-    if min(len(stance_onsets(stance[:, leg], dt)) for leg in range(4)) < 3:
+    if min(len(stance_onsets(stance[:, leg], dt)) for leg in range(len(LEGS))) < 3:
         return _no_gait(stance)
     rates = np.fft.rfftfreq(8 * len(stance), dt)
     swinging = (stance - stance.mean(axis=0)) * np.hanning(len(stance))[:, None]
@@ -105,7 +108,7 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
     frequency = float(rates[np.argmax(possible * (strength**2).sum(axis=1))])
 
     def at(rate: float) -> Array:
-        """(leg,) the strongest near a rate."""
+        """(leg,) strength of the strongest component within 10 % of a rate."""
         found: Array = strength[np.abs(rates - rate) <= 0.1 * rate].max(axis=0)
         return found
 
@@ -154,7 +157,7 @@ def classify(left_right: Array, fore_hind: Array, diagonal: Array, duty: float, 
 
 
 def _duty(stance: Array, onsets: Array, dt: float, threshold: float) -> float:
-    """Share of samples in stance, over whole strides."""
+    """Share of samples in stance, over the whole strides of a leg."""
     first, last = (int(np.ceil(time / dt)) for time in (onsets[0], onsets[-1]))
     return float((stance[first:last] > threshold).mean())
 

@@ -1,4 +1,4 @@
-"""How our figures look: colours, footfall strips, phase axes. Arrays in, matplotlib out."""
+"""The look of figures: colours, footfall strips, phase axes, figures in files. Arrays in, matplotlib out."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
-from ncap.legs import LEGS
+from ncap.plan import LEGS
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ POLICY_NAMES: Final = {
 EXCITATORY: Final = "#C8102E"
 INHIBITORY: Final = "#1F5FBF"
 FULL_PRESSURE: Final = 80.0
-"""N at which a footfall strip is darkest."""
+"""Foot force at which a footfall strip is darkest, N."""
 
 _STYLE: Final = {
     "axes.spines.right": False,

@@ -14,7 +14,9 @@ from scipy import stats
 Array = NDArray[np.float64]
 
 RESAMPLES: Final = 4000
+"""Bootstrap samples of an interval."""
 LEVEL: Final = 0.95
+"""Confidence level of all intervals."""
 
 
 class Estimate(NamedTuple):
@@ -29,7 +31,7 @@ class Estimate(NamedTuple):
 
 
 def mean(scores: Array) -> float:
-    """Mean over everything."""
+    """Mean over tasks and runs."""
     return float(np.mean(scores))
 
 

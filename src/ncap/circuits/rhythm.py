@@ -1,59 +1,64 @@
 """The rhythm generator (RG) with its brainstem command (BC): 28 neurons after Danner et al. 2017.
 
 The structure stands here once, with the released numbers. A preset other than `released` is a file of numbers for the
-same rows; `default` is the result of `ncap tune-rhythm`.
+same rows; `default` is the result of `ncap tune-rhythm`. The whole animal around it is in animal.py.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import Array, BasicUnit, OscillatorUnit
 from ncap.errors import UserError, unknown_name
-from ncap.legs import FORE, HIND, LEGS
+from ncap.plan import QUADRUPED
 
-CIRCUIT_DT: Final = 0.0025
-"""Circuit step of the default preset, s: twelve to a control step."""
+RELEASED_DT: Final = 0.030
+"""Circuit step of the released numbers, s: one to a control step."""
 
 EXTENSOR_STANCE: Final = 0.2
 """Extensor activity above which a leg counts as standing: clear of both its active level and its silence."""
 
 STARTS: Final = 64
 """Different starts of an episode at a command."""
-SETTLING: Final = 5.0
-"""s given to a random initial state to find its gait."""
+RHYTHM_SETTLING: Final = 5.0
+"""Time given to a random initial state to find its gait, s."""
 WAITING: Final = 2.0
-"""s in which a moment without a swinging leg is looked for."""
+"""Time in which a moment without a swinging leg is looked for, s."""
 
+_FORE: Final = QUADRUPED.groups["girdle"]["fore"]
+_HIND: Final = QUADRUPED.groups["girdle"]["hind"]
 _BURSTING: Final = OscillatorUnit(tonic_drive=3.0, clip_drive=False)
 _BASIC: Final = BasicUnit()
 
 _NEURONS: Final = (
-    Neuron(name="flexor", unit=_BURSTING, bias=0.1),
-    Neuron(name="extensor", unit=_BASIC, bias=0.8),
-    Neuron(name="cross_V0d", unit=_BASIC, bias=-0.1),
-    Neuron(name="cross_V3f", unit=_BASIC, bias=-0.4),
-    Neuron(name="cross_V3e", unit=_BASIC, bias=0.0),
-    Neuron(name="diag_V0d", unit=_BASIC, bias=-0.1, legs=FORE),
-    Neuron(name="diag_V0v", unit=_BASIC, bias=-0.1, legs=FORE),
-    Neuron(name="diag_In2", unit=_BASIC, bias=-0.1, legs=FORE),
-    Neuron(name="diag_V3a", unit=_BASIC, bias=-0.4, legs=HIND),
+    Neuron(name="flexor", unit=_BURSTING, bias=0.1, role="swing of its leg; sets the rhythm"),
+    Neuron(name="extensor", unit=_BASIC, bias=0.8, role="stance of its leg"),
+    Neuron(name="cross_V0d", unit=_BASIC, bias=-0.1, role="left-right alternation at low speed"),
+    Neuron(name="cross_V3f", unit=_BASIC, bias=-0.4, role="left-right synchrony at high speed"),
+    Neuron(name="cross_V3e", unit=_BASIC, bias=0.0, role="left-right synchrony of stance"),
+    Neuron(name="diag_V0d", unit=_BASIC, bias=-0.1, sites=_FORE, role="diagonal alternation: walk"),
+    Neuron(name="diag_V0v", unit=_BASIC, bias=-0.1, sites=_FORE, role="diagonal synchrony: trot"),
+    Neuron(name="diag_In2", unit=_BASIC, bias=-0.1, sites=_FORE, role="releases the diagonals from alternation"),
+    Neuron(name="diag_V3a", unit=_BASIC, bias=-0.4, sites=_HIND, role="diagonal synchrony, ascending"),
 )
 
-_INPUTS: Final = (
-    Input(name="afferent_flexor", per="leg"),
-    Input(name="afferent_extensor", per="leg"),
-    Input(name="freq", per="side"),
-    Input(name="sync", per="side"),
+COMMANDS: Final = (
+    Input(name="freq", per="side", kind="command"),
+    Input(name="sync", per="side", kind="command"),
 )
+"""Speed pathway and gait pathway of the brainstem, one of each per body side."""
+AFFERENT_SUMS: Final = ("afferent_flexor", "afferent_extensor")
+"""What the afferents of a leg add up to, for each of its half-centres."""
+_INPUTS: Final = (*(Input(name=name) for name in AFFERENT_SUMS), *COMMANDS)
 
 
 def _excites(source: str, target: str, route: str, weight: float) -> Synapse:
@@ -101,81 +106,73 @@ _SYNAPSES: Final = (
     _excites("afferent_extensor", "extensor", "same", 1.0),
 )
 
-RELEASED: Final = CircuitSpec(_NEURONS, _SYNAPSES, _INPUTS)
-"""The table with the numbers of the authors' released code, which takes one step of 30 ms per control step."""
+RELEASED: Final = CircuitSpec(_NEURONS, _SYNAPSES, _INPUTS, dt=RELEASED_DT)
+"""The rhythm generator with the numbers of the authors' released code, which takes one step per control step."""
 
 PRESETS: Final = ("default", "released")
 
-#: What can be knocked out by name, beside single populations: (populations, routes).
-KNOCKOUTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "V0": (("cross_V0d", "diag_V0d", "diag_V0v"), ()),
-    "V0d": (("cross_V0d", "diag_V0d"), ()),
-    "V0v": (("diag_V0v",), ()),
-    "V3": (("cross_V3f", "cross_V3e", "diag_V3a"), ()),
-    "diagonal": (("diag_V0d", "diag_V0v", "diag_In2", "diag_V3a"), ()),
-    "homolateral": ((), ("side-down", "side-up")),
-    **{row.name: ((row.name,), ()) for row in _NEURONS if row.name not in ("flexor", "extensor")},
-}
 
-
-def rhythm_spec(preset: str = "default", without: Iterable[str] = ()) -> CircuitSpec:
-    """The rhythm generator's table in a preset, after the named knock-outs."""
+def rhythm_spec(preset: str = "default") -> CircuitSpec:
+    """The rhythm generator's table in a preset, its afferent sums as inputs."""
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
-    spec = RELEASED if preset == "released" else _default_spec()
-    populations: set[str] = set()
-    routes: set[str] = set()
-    for name in without:
-        if name not in KNOCKOUTS:
-            raise unknown_name("knock-out", name, KNOCKOUTS)
-        populations.update(KNOCKOUTS[name][0])
-        routes.update(KNOCKOUTS[name][1])
-    return spec.without(populations, routes)
+    return RELEASED if preset == "released" else _default_spec()
 
 
-def rhythm_dt(preset: str) -> float:
-    """The circuit step, s, that a preset is meant for."""
-    return 0.030 if preset == "released" else CIRCUIT_DT
-
-
-def respecified(numbers: Mapping[str, Mapping[str, float]]) -> CircuitSpec:
-    """The rhythm generator with other numbers; rows that are not named keep the released one.
+def respecified(numbers: Mapping[str, Mapping[str, float]], spec: CircuitSpec = RELEASED) -> CircuitSpec:
+    """A table with other numbers; rows that are not named keep theirs. The step becomes the default one.
 
     numbers: {"weights": {synapse key: …}, "biases": {neuron: …}, "oscillator": {field of OscillatorUnit: …}}.
     """
     weights, biases = dict(numbers["weights"]), dict(numbers["biases"])
     unit = OscillatorUnit(**numbers["oscillator"])  # type: ignore[arg-type]
-    spec = CircuitSpec(
+    result = CircuitSpec(
         tuple(
             replace(
                 row,
                 bias=biases.pop(row.name, row.bias),
                 unit=unit if isinstance(row.unit, OscillatorUnit) else row.unit,
             )
-            for row in _NEURONS
+            for row in spec.neurons
         ),
-        tuple(replace(row, weight=weights.pop(row.key, row.weight)) for row in _SYNAPSES),
-        _INPUTS,
+        tuple(replace(row, weight=weights.pop(row.key, row.weight)) for row in spec.synapses),
+        spec.inputs,
+        spec.plan,
     )
     if weights or biases:
         raise UserError(f"the rhythm generator has no row {', '.join([*weights, *biases])}")
-    return spec
+    return result
+
+
+def default_numbers() -> dict[str, dict[str, float]]:
+    """The numbers of the default preset, in the form that `respecified` takes."""
+    text = resources.files("ncap.circuits").joinpath("rhythm_default.json").read_text("utf-8")
+    numbers: dict[str, dict[str, float]] = json.loads(text)
+    return numbers
 
 
 @cache
 def _default_spec() -> CircuitSpec:
-    return respecified(json.loads(resources.files("ncap.circuits").joinpath("rhythm_default.json").read_text("utf-8")))
+    return respecified(default_numbers())
 
 
-def rhythm_inputs(
-    command: Array, flexor_afferents: Array | float = 0.0, extensor_afferents: Array | float = 0.0
-) -> Array:
-    """Inputs (P, 12) of the rhythm generator from the brainstem command (P,) in [0, 1] and afferents (P, leg)."""
-    inputs = np.empty((len(command), 2 * len(LEGS) + 4))
-    inputs[:, 0:4] = flexor_afferents
-    inputs[:, 4:8] = extensor_afferents
-    inputs[:, 8:] = command[:, None]
+def rhythm_inputs(circuit: Circuit, command: Array) -> Array:
+    """Inputs (P, I) of a core without afferents, from brainstem commands (P,) in [0, 1]."""
+    inputs = np.zeros((len(command), len(circuit.inputs)))
+    for i, row in enumerate(_rows_of_inputs(circuit)):
+        if row is not None and row.kind == "command":
+            inputs[:, i] = command if row.rest is None else row.rest
     return inputs
+
+
+def afferent_columns(circuit: Circuit) -> list[int]:
+    """Which inputs of a core are not commands."""
+    return [i for i, row in enumerate(_rows_of_inputs(circuit)) if row is None or row.kind != "command"]
+
+
+def _rows_of_inputs(circuit: Circuit) -> list[Input | None]:
+    rows = {row.name: row for row in circuit.spec.inputs}
+    return [rows.get(name.rsplit(".", 1)[0]) for name in circuit.inputs]
 
 
 def check_command(command: float) -> float:
@@ -204,15 +201,19 @@ def extensor_activity(
     circuit = Circuit(spec, dt=dt)
     steps = round(seconds / dt)
     commands = np.broadcast_to(command[:, None] if command.ndim == 1 else command, (len(command), steps))
-    state, columns = circuit.reset_to(adaptation), circuit.columns("extensor")
-    activity = np.empty((len(command), steps, len(LEGS)))
+    state, columns, afferents = quiet_start(circuit, adaptation), circuit.columns("extensor"), afferent_columns(circuit)
+    activity = np.empty((len(command), steps, len(columns)))
     amplitude = np.broadcast_to(noise, len(command))[:, None]
     steps_per_draw = max(1, round(0.030 / dt))
-    inputs = rhythm_inputs(commands[:, 0])
+    changing = command.ndim > 1
+    inputs = rhythm_inputs(circuit, commands[:, 0])
+    drawn = inputs[:, afferents]
     for t in range(steps):
-        inputs[:, 8:] = commands[:, t, None]
+        if changing:
+            inputs = rhythm_inputs(circuit, commands[:, t])
         if rng is not None and t % steps_per_draw == 0:
-            inputs[:, :8] = amplitude * rng.uniform(-1.0, 1.0, (len(command), 8))
+            drawn = amplitude * rng.uniform(-1.0, 1.0, (len(command), len(afferents)))
+        inputs[:, afferents] = drawn
         state = circuit.step(state, inputs)
         activity[:, t] = circuit.outputs(state)[:, columns]
     return activity
@@ -220,26 +221,49 @@ def extensor_activity(
 
 def random_adaptation(spec: CircuitSpec, individuals: int, rng: np.random.Generator) -> Array:
     """Random initial states: adaptation (P, leg) of the quiet flexors, uniform between the resting thresholds."""
-    unit = spec.neuron("flexor").unit
-    assert isinstance(unit, OscillatorUnit)
-    return rng.uniform(*unit.thresholds(0.0), (individuals, len(LEGS)))
+    flexor = spec.neuron("flexor")
+    if not isinstance(flexor.unit, OscillatorUnit):
+        raise UserError("neuron flexor: the rhythm is measured from flexors that are oscillators")
+    return rng.uniform(*flexor.unit.thresholds(0.0), (individuals, len(spec.sites_of(flexor))))
+
+
+def quiet_start(circuit: Circuit, adaptation: Array) -> CircuitState:
+    """The start at which flexors are quiet with this adaptation (P, leg) and everything else is at rest."""
+    state = circuit.reset(len(adaptation))
+    number, columns = circuit.place_of("flexor")
+    state.units[number][0][:, columns] = adaptation
+    return state
+
+
+def _choose(condition: NDArray[np.bool_], new: NDArray[Any], old: NDArray[Any]) -> NDArray[Any]:
+    chosen: NDArray[Any] = np.where(condition, new, old)
+    return chosen
 
 
 @lru_cache(maxsize=64)
-def standing_starts(preset: str, command: float) -> CircuitState:
+def standing_starts(spec: CircuitSpec, commands: tuple[float, ...]) -> CircuitState:
     """States (STARTS, …) of the rhythm in its gait, without afferents, at moments in which all legs stand.
 
-    They come from random initial states. A rhythm that always swings some leg is taken as it is in the end.
+    commands: of every command input of the table. The states come from random initial ones. A rhythm that always swings
+    some leg, or that has no flexors that burst, is taken as it is in the end.
     """
-    circuit = Circuit(rhythm_spec(preset), dt=rhythm_dt(preset))
-    state = circuit.reset(seeding.generator(0, "standing starts"), STARTS)
-    inputs = rhythm_inputs(np.full(STARTS, command))
-    for _ in range(round(SETTLING / circuit.dt)):
+    circuit = Circuit(spec)
+    state = circuit.reset(STARTS, seeding.generator(0, "standing starts"))
+    named = dict(
+        zip(
+            (f"{row.name}.{place}" for row in spec.inputs if row.kind == "command" for place in spec.places_of(row)),
+            commands,
+            strict=True,
+        )
+    )
+    inputs = np.broadcast_to([named.get(name, 0.0) for name in circuit.inputs], (STARTS, len(circuit.inputs)))
+    for _ in range(round(RHYTHM_SETTLING / circuit.dt)):
         state = circuit.step(state, inputs)
+    if not any(row.name == "flexor" and isinstance(row.unit, OscillatorUnit) for row in spec.core):
+        return state
     for _ in range(round(WAITING / circuit.dt)):
-        swinging = state.active.any(axis=1, keepdims=True)
+        swinging: NDArray[np.bool_] = np.any(circuit.state_of(state, "flexor")[1], axis=1, keepdims=True)
         if not swinging.any():
             break
-        after = circuit.step(state, inputs)
-        state = CircuitState(*(np.where(swinging, new, old) for new, old in zip(after, state, strict=True)))
+        state = circuit.step(state, inputs).map(partial(_choose, swinging), state)
     return state

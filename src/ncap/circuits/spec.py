@@ -1,29 +1,44 @@
 """A neural circuit as a table that can be read and edited: neuron rows, synapse rows, input rows.
 
-A row stands for the same thing in every leg that has it. The table is checked when it is built, and every complaint
-names the row. It knows nothing of matrices: see circuit.py.
+A row stands for the same thing at every site of the body plan that has it. The whole animal is one table: afferents,
+rhythm generator, brainstem inputs and motor neurons. The table is checked when it is built, and every complaint names
+the row. It knows nothing of matrices: see circuit.py; nor of files: see tables.py.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from ncap.circuits.units import BasicUnit, OscillatorUnit
+from ncap.circuits.units import Unit, unit_name
 from ncap.errors import UserError, unknown_name
-from ncap.legs import LEGS, ROUTES, SIDES, side_of
+from ncap.params import Number
+from ncap.plan import BODY, QUADRUPED, SITE, BodyPlan
+
+SAME: Final = "same"
+"""The route that stays at its site."""
+STAGES: Final = ("AF", "BC", "RG", "PF")
+"""Afferent feedback, brainstem command, rhythm generation, pattern formation: what can be trained by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neuron:
-    """A population with one neuron in each of its legs."""
+    """A population with one neuron at each of its sites."""
 
     name: str
-    unit: BasicUnit | OscillatorUnit
-    bias: float
-    legs: tuple[str, ...] = LEGS
+    unit: Unit
+    bias: float = 0.0
+    sites: tuple[str, ...] | None = None
+    """Where it occurs; None: everywhere."""
+    trainable: bool = False
+    """Whether its bias is trained."""
+    tied_by: str = BODY
+    """Which part of the body shares one bias: all of it ("body"), each "girdle", each "side", or each "site" alone."""
+    role: str = ""
+    """What it promotes, for people."""
 
     def __str__(self) -> str:
         return f"neuron {self.name}"
@@ -31,29 +46,32 @@ class Neuron:
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """An external signal, one for each leg or one for each body side."""
+    """An external signal: one for each site, one for each part of a division of the body, or one for the body."""
 
     name: str
-    per: Literal["leg", "side"]
+    per: str = SITE
+    kind: Literal["sense", "command"] = "sense"
+    """A sense comes from the body, a command from the brainstem."""
+    rest: float | None = None
+    """Value of a command that nobody names; None: it follows the brainstem command c."""
 
     def __str__(self) -> str:
         return f"input {self.name}"
 
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The legs or sides that have their own signal."""
-        return LEGS if self.per == "leg" else SIDES
-
 
 @dataclass(frozen=True, kw_only=True)
 class Synapse:
-    """A projection from a population or an input to a population, along a route between legs."""
+    """A projection from a population or an input to a population, along a route between sites."""
 
     source: str
     target: str
-    route: str
+    route: str = SAME
     weight: float
-    sign: Literal[1, -1]
+    sign: Literal[1, -1, 0]
+    """+1 excitatory, -1 inhibitory, 0 free to become either."""
+    trainable: bool = False
+    tied_by: str = BODY
+    """Which part of the body, of the targets, shares one weight; see Neuron."""
 
     def __str__(self) -> str:
         return f"synapse {self.key}"
@@ -64,6 +82,15 @@ class Synapse:
         return f"{self.source}>{self.target} {self.route}"
 
 
+class Entry(NamedTuple):
+    """One number of the table: the weight of a synapse row, or the bias of a neuron row, in one part of the body."""
+
+    row: Neuron | Synapse
+    part: str
+    """In which part it holds."""
+    number: Number
+
+
 @dataclass(frozen=True)
 class CircuitSpec:
     """The whole table. Building one validates it; see `Circuit` for running it."""
@@ -71,29 +98,51 @@ class CircuitSpec:
     neurons: tuple[Neuron, ...]
     synapses: tuple[Synapse, ...]
     inputs: tuple[Input, ...] = ()
+    plan: BodyPlan = QUADRUPED
+    dt: float = 0.0025
+    """Circuit step that these numbers are meant for, s."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.neurons, self.synapses, self.inputs, self.plan, self.dt))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __post_init__(self) -> None:
         rows: list[Neuron | Input] = [*self.neurons, *self.inputs]
         names = Counter(row.name for row in rows)
+        if not (np.isfinite(self.dt) and self.dt > 0):
+            raise UserError(f"a circuit needs a step dt > 0 s, not {self.dt}")
         for neuron in self.neurons:
             self._check_neuron(neuron)
-        for row in rows:
-            if names[row.name] > 1:
-                raise UserError(f"{row}: its name appears {names[row.name]} times in the table")
+        for row in self.inputs:
+            if row.per not in self.plan.divisions:
+                raise UserError(f"{row}: {unknown_name('division of the body', row.per, self.plan.divisions)}")
+        for named in rows:
+            if names[named.name] > 1:
+                raise UserError(f"{named}: its name appears {names[named.name]} times in the table")
         keys = Counter(synapse.key for synapse in self.synapses)
         for synapse in self.synapses:
             self._check_synapse(synapse)
             if keys[synapse.key] > 1:
                 raise UserError(f"{synapse}: the row appears {keys[synapse.key]} times")
+        self._check_order()
 
     def _check_neuron(self, neuron: Neuron) -> None:
-        for leg in neuron.legs:
-            if leg not in LEGS:
-                raise UserError(f"{neuron}: leg {leg!r} does not exist; valid: {', '.join(LEGS)}")
-        if not neuron.legs or len(set(neuron.legs)) < len(neuron.legs):
-            raise UserError(f"{neuron}: legs must be a non-empty selection without repetition, not {neuron.legs}")
+        sites = self.sites_of(neuron)
+        for site in sites:
+            if site not in self.plan.sites:
+                raise UserError(f"{neuron}: site {site!r} does not exist; valid: {', '.join(self.plan.sites)}")
+        if not sites or len(set(sites)) < len(sites):
+            raise UserError(f"{neuron}: sites must be a non-empty selection without repetition, not {sites}")
         if not np.isfinite(neuron.bias):
             raise UserError(f"{neuron}: bias is {neuron.bias}")
+        self._check_tie(neuron)
+
+    def _check_tie(self, row: Neuron | Synapse) -> None:
+        if row.tied_by not in self.plan.divisions:
+            raise UserError(f"{row}: {unknown_name('tied_by', row.tied_by, self.plan.divisions)}")
 
     def _check_synapse(self, synapse: Synapse) -> None:
         populations = [neuron.name for neuron in self.neurons]
@@ -102,15 +151,29 @@ class CircuitSpec:
             raise UserError(f"{synapse}: {unknown_name('source', synapse.source, sources)}")
         if synapse.target not in populations:
             raise UserError(f"{synapse}: {unknown_name('target', synapse.target, populations)}")
-        if synapse.route not in ROUTES:
-            raise UserError(f"{synapse}: {unknown_name('route', synapse.route, ROUTES)}")
-        if synapse.source not in populations and synapse.route != "same":
-            raise UserError(f"{synapse}: an input reaches only its own leg or side, by the route 'same'")
+        if synapse.route not in self.plan.routes:
+            raise UserError(f"{synapse}: {unknown_name('route', synapse.route, self.plan.routes)}")
+        source = self._input(synapse.source)
+        if source is not None and source.per != SITE and synapse.route != SAME:
+            raise UserError(f"{synapse}: an input per {source.per} reaches its own part only, by the route 'same'")
         if not np.isfinite(synapse.weight) or synapse.weight * synapse.sign < 0:
-            expected = "excitatory (weight >= 0)" if synapse.sign > 0 else "inhibitory (weight <= 0)"
+            expected = {1: "excitatory (weight >= 0)", -1: "inhibitory (weight <= 0)", 0: "free"}[synapse.sign]
             raise UserError(f"{synapse}: declared {expected}, but its weight is {synapse.weight}")
+        self._check_tie(synapse)
         if not any(True for _ in self.connections(synapse)):
-            raise UserError(f"{synapse}: {synapse.source} and {synapse.target} are in no legs that this route joins")
+            raise UserError(f"{synapse}: {synapse.source} and {synapse.target} are in no sites that this route joins")
+
+    def _check_order(self) -> None:
+        """Neurons without memory need their input at once, so they cannot form loops, with or without the rhythm."""
+        before = {name for level in self.before for name in level}
+        core = {row.name for row in self.core}
+        for synapse in self.synapses:
+            if synapse.target in before and synapse.source in core:
+                raise UserError(f"{synapse}: {synapse.target} has no memory and drives neurons that have one, so only "
+                                "inputs can drive it")  # fmt: skip
+
+    def _input(self, name: str) -> Input | None:
+        return next((row for row in self.inputs if row.name == name), None)
 
     def neuron(self, name: str) -> Neuron:
         """The row of that name."""
@@ -119,43 +182,200 @@ class CircuitSpec:
                 return row
         raise unknown_name("neuron", name, [row.name for row in self.neurons])
 
-    def connections(self, synapse: Synapse) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-        """Every single connection of a row: ((source, leg or side), (target, leg))."""
-        target = self.neuron(synapse.target)
-        for row in self.inputs:
-            if row.name == synapse.source:
-                for leg in target.legs:
-                    yield (row.name, leg if row.per == "leg" else side_of(leg)), (target.name, leg)
-                return
-        for leg in self.neuron(synapse.source).legs:
-            arrival = ROUTES[synapse.route].get(leg)
-            if arrival in target.legs:
-                yield (synapse.source, leg), (target.name, arrival)
+    def sites_of(self, neuron: Neuron) -> tuple[str, ...]:
+        """Where a population occurs."""
+        return self.plan.sites if neuron.sites is None else neuron.sites
 
-    def without(self, populations: Iterable[str] = (), routes: Iterable[str] = ()) -> "CircuitSpec":
-        """The same table after a knock-out: no row of these populations, no synapse along these routes."""
-        populations, routes = set(populations), set(routes)
-        for name in sorted(populations):
-            self.neuron(name)
-        for name in sorted(routes - ROUTES.keys()):
-            raise unknown_name("route", name, ROUTES)
+    def places_of(self, row: Input) -> tuple[str, ...]:
+        """The sites or parts of the body that have a signal of their own."""
+        return self.plan.parts(row.per)
+
+    def connections(self, synapse: Synapse) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+        """Every single connection of a row: ((source, site or part), (target, site))."""
+        target = self.neuron(synapse.target)
+        source = self._input(synapse.source)
+        arrivals = self.sites_of(target)
+        if source is not None and source.per != SITE:
+            for site in arrivals:
+                yield (source.name, self.plan.part_of(site, source.per)), (target.name, site)
+            return
+        starts = self.plan.sites if source is not None else self.sites_of(self.neuron(synapse.source))
+        for site in starts:
+            arrival = self.plan.routes[synapse.route].get(site)
+            if arrival in arrivals:
+                yield (synapse.source, site), (target.name, arrival)
+
+    @property
+    def rows(self) -> tuple[Synapse | Neuron, ...]:
+        """All rows that have numbers: synapses, then neurons."""
+        return *self.synapses, *self.neurons
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all populations and inputs."""
+        return *(row.name for row in self.neurons), *(row.name for row in self.inputs)
+
+    # --- stages -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def core(self) -> tuple[Neuron, ...]:
+        """Neurons with a memory: the rhythm generator."""
+        return tuple(row for row in self.neurons if not row.unit.instantaneous)
+
+    @cached_property
+    def before(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the neurons without memory that drive the core, in levels: each needs only those before it."""
+        reaching = {row.name for row in self.core}
+        driving: set[str] = set()
+        while (
+            found := {s.source for s in self.synapses if s.target in reaching | driving and self._instant(s.source)}
+            - driving
+        ):
+            driving |= found
+        return self._levels(driving)
+
+    @cached_property
+    def after(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the other neurons without memory, in levels: the motor neurons."""
+        before = {name for level in self.before for name in level}
+        rest = {row.name for row in self.neurons if row.unit.instantaneous} - before
+        return self._levels(rest)
+
+    def _instant(self, name: str) -> bool:
+        return any(row.name == name and row.unit.instantaneous for row in self.neurons)
+
+    def _levels(self, names: set[str]) -> tuple[tuple[str, ...], ...]:
+        levels, left = [], set(names)
+        while left:
+            waiting = {s.target for s in self.synapses if s.target in left and s.source in left}
+            level = tuple(row.name for row in self.neurons if row.name in left - waiting)
+            if not level:
+                raise UserError(f"neuron {min(left)}: neurons without memory drive each other in a circle")
+            levels.append(level)
+            left -= set(level)
+        return tuple(levels)
+
+    @cached_property
+    def _without_memory(self) -> tuple[frozenset[str], frozenset[str]]:
+        before, after = (frozenset(name for level in levels for name in level) for levels in (self.before, self.after))
+        return before, after
+
+    def stage_of(self, row: Neuron | Synapse) -> str:
+        """AF, BC, RG or PF: what a row belongs to."""
+        before, after = self._without_memory
+        target = row.target if isinstance(row, Synapse) else row.name
+        if isinstance(row, Synapse) and (source := self._input(row.source)) is not None:
+            return "BC" if source.kind == "command" else "PF" if target in after else "AF"
+        return "AF" if target in before else "PF" if target in after else "RG"
+
+    # --- numbers ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every number of the table: by stage, then by part of the body, weights before biases."""
+        found = []
+        for position, row in enumerate(self.rows):
+            stage, divisions = self.stage_of(row), self.plan.divisions
+            for place, part in enumerate(self.plan.parts(row.tied_by)):
+                if part not in self._parts_with(row):
+                    continue
+                order = STAGES.index(stage), divisions.index(row.tied_by), place, isinstance(row, Neuron), position
+                block = stage if row.tied_by == BODY else f"{stage}.{part}"
+                found.append((order, Entry(row, part, _number(row, block))))
+        return tuple(entry for _, entry in sorted(found, key=lambda pair: pair[0]))
+
+    def _parts_with(self, row: Neuron | Synapse) -> set[str]:
+        """Parts of the body in which a row has a neuron to act on."""
+        sites = self.sites_of(row) if isinstance(row, Neuron) else [target for _, (_, target) in self.connections(row)]
+        return {self.plan.part_of(site, row.tied_by) for site in sites}
+
+    def trained_by(self, stages: Iterable[str]) -> "CircuitSpec":
+        """The same table with only the rows of these stages trainable: those that it marks, or all if it marks none."""
+        wanted = set(stages)
+        for name in sorted(wanted - set(STAGES)):
+            raise unknown_name("stage", name, STAGES)
+        marked = {self.stage_of(row) for row in self.rows if row.trainable}
+
+        def trained(row: Neuron | Synapse) -> bool:
+            stage = self.stage_of(row)
+            return stage in wanted and (row.trainable or stage not in marked)
+
         return replace(
             self,
-            neurons=tuple(row for row in self.neurons if row.name not in populations),
-            synapses=tuple(
-                row for row in self.synapses if not {row.source, row.target} & populations and row.route not in routes
-            ),
+            neurons=tuple(replace(row, trainable=trained(row)) for row in self.neurons),
+            synapses=tuple(replace(row, trainable=trained(row)) for row in self.synapses),
         )
 
+    # --- other tables -----------------------------------------------------------------------------------------------
+
+    def without(
+        self, populations: Iterable[str] = (), routes: Iterable[str] = (), synapses: Iterable[str] = ()
+    ) -> "CircuitSpec":
+        """The same table after a knock-out: no row of these populations, no synapse of these routes or keys.
+
+        A population is a neuron row, an input, or a single neuron such as "flexor.FL", whose row then has a site less.
+        """
+        gone, routes, synapses = set(populations), set(routes), set(synapses)
+        neurons, names = [], set(self.names)
+        singles = {f"{row.name}.{site}" for row in self.neurons for site in self.sites_of(row)}
+        for name in sorted(gone - names - singles):
+            raise unknown_name("population", name, sorted(names))
+        for name in sorted(routes - self.plan.routes.keys()):
+            raise unknown_name("route", name, self.plan.routes)
+        for name in sorted(synapses - {row.key for row in self.synapses}):
+            raise unknown_name("synapse", name, [row.key for row in self.synapses])
+        for row in self.neurons:
+            left = tuple(site for site in self.sites_of(row) if f"{row.name}.{site}" not in gone)
+            if left and row.name not in gone:
+                neurons.append(row if left == self.sites_of(row) else replace(row, sites=left))
+            else:
+                gone.add(row.name)
+        kept = [
+            row
+            for row in self.synapses
+            if not {row.source, row.target} & gone and row.route not in routes and row.key not in synapses
+        ]
+        joined = CircuitSpec(tuple(neurons), (), self.inputs, self.plan, self.dt)
+        return replace(joined, synapses=tuple(row for row in kept if any(True for _ in joined.connections(row))))
+
+    def rhythm(self) -> "CircuitSpec":
+        """The core alone: neurons without memory that drive it become inputs, and the others are left out."""
+        core = {row.name for row in self.core}
+        synapses = tuple(row for row in self.synapses if row.target in core)
+        sources = {row.source for row in synapses}
+        driving = tuple(Input(name=row.name) for row in self.neurons if row.name in sources - core)
+        inputs = (*driving, *(row for row in self.inputs if row.name in sources))
+        return CircuitSpec(self.core, synapses, inputs, self.plan, self.dt)
+
     def __str__(self) -> str:
-        lines = [f"{'neuron':<12} {'unit':<11} {'bias':>8}  legs"]
+        lines = [f"{'neuron':<18} {'unit':<11} {'bias':>8}  trained     sites"]
         for neuron in self.neurons:
-            unit = type(neuron.unit).__name__.removesuffix("Unit").lower()
-            lines.append(f"{neuron.name:<12} {unit:<11} {neuron.bias:>8.4f}  {' '.join(neuron.legs)}")
-        lines += ["", f"{'from':<18} {'to':<12} {'route':<10} {'weight':>8}"]
+            sites = " ".join(self.sites_of(neuron))
+            lines.append(
+                f"{neuron.name:<18} {unit_name(neuron.unit):<11} {neuron.bias:>8.4f}  {_trained(neuron):<11} {sites}"
+            )
+        lines += ["", f"{'from':<18} {'to':<18} {'route':<10} {'weight':>8}  trained"]
         for row in self.synapses:
-            lines.append(f"{row.source:<18} {row.target:<12} {row.route:<10} {row.weight:>+8.4f}")
-        lines += ["", f"{'input':<18} one per"]
-        lines += [f"{row.name:<18} {row.per}" for row in self.inputs]
+            source = row.source.replace(" ", "_")
+            lines.append(f"{source:<18} {row.target:<18} {row.route:<10} {row.weight:>+8.4f}  {_trained(row)}")
+        lines += ["", f"{'input':<18} {'kind':<10} one per"]
+        lines += [f"{row.name:<18} {row.kind:<10} {row.per}" for row in self.inputs]
         units = dict.fromkeys(str(neuron.unit) for neuron in self.neurons)
         return "\n".join([*lines, "", *units])
+
+
+def _trained(row: Neuron | Synapse) -> str:
+    return "" if not row.trainable else "once" if row.tied_by == BODY else f"per {row.tied_by}"
+
+
+def _number(row: Neuron | Synapse, block: str) -> Number:
+    if isinstance(row, Neuron):
+        return Number(block=f"{block}.bias", label=(row.name,), initial=row.bias, spread=False)
+    source = row.source if row.route == SAME else f"{row.source} {row.route}"
+    return Number(
+        block=block,
+        label=(row.target, source),
+        initial=row.weight,
+        low=0.0 if row.sign > 0 else -np.inf,
+        high=0.0 if row.sign < 0 else np.inf,
+    )

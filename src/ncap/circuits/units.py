@@ -1,9 +1,14 @@
-"""The two neuron models of the paper (appendix "Architecture Units"), batched over individuals.
+"""Neuron types, batched over individuals: the two of the paper's appendix "Architecture Units", and two without memory.
 
-Both are integrated with backward Euler. Times are in seconds, activities in [0, 1].
+A unit is a frozen dataclass of numbers. Its `group` makes a whole array of such units steppable: a group has `start`,
+which gives the units' state, and `step`, which moves them by the circuit's step. A state is a tuple of arrays with the
+individuals along the first axis, so that everybody can be picked, stacked and stored without knowing the type. A new
+type is one class like these, put into UNITS. Times are in seconds; basic units and oscillators use backward Euler.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +17,56 @@ from ncap.errors import UserError
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+UnitState = tuple[NDArray[Any], ...]
+"""What units of a group remember, (P, units) each."""
+
+
+class Group(Protocol):
+    """Units of one type, side by side."""
+
+    def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
+        """The state at the start: a random one, or that at rest without a generator."""
+        ...
+
+    def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
+        """(state, output) after dt; drive (P, units) is bias plus synaptic input. What is passed in is not changed."""
+        ...
+
+
+class Unit(Protocol):
+    """What every neuron type offers."""
+
+    instantaneous: ClassVar[bool]
+    """Whether it has no memory: then it responds within the control step, and to its input of the same moment."""
+
+    @classmethod
+    def group(cls, units: Sequence[Self], dt: float) -> Group:
+        """These units as an array that steps by dt."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class BasicUnit:
     """A leaky neuron that is active in proportion to its input above zero."""
 
+    instantaneous: ClassVar[bool] = False
     voltage_time: float = 0.030
     """T_v: the voltage covers 98 % of a step of its input in this time."""
 
     def __post_init__(self) -> None:
         _require_positive(self, "voltage_time")
 
+    @classmethod
+    def group(cls, units: "Sequence[BasicUnit]", dt: float) -> "BasicGroup":
+        """These units as an array that steps by dt."""
+        return BasicGroup(units, dt)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OscillatorUnit:
     """A neuron that bursts by itself: a relaxation oscillator with a two-valued voltage and an adaptation variable."""
 
+    instantaneous: ClassVar[bool] = False
     adaptation_time: float = 1.4
     """T_a: time in which adaptation covers 98 % of its way to 0 (active) or 1 (quiet)."""
     active_time: float = 0.2
@@ -47,6 +85,11 @@ class OscillatorUnit:
     def __post_init__(self) -> None:
         _require_positive(self, "adaptation_time", "active_time", "quiet_time", "active_scale", "quiet_scale")
 
+    @classmethod
+    def group(cls, units: "Sequence[OscillatorUnit]", dt: float) -> "OscillatorGroup":
+        """These units as an array that steps by dt."""
+        return OscillatorGroup(units, dt)
+
     def thresholds(self, drive: float) -> tuple[float, float]:
         """(a_active, a_quiet): the adaptation at which an active unit stops and a quiet one starts, at drive 0 or 1.
 
@@ -58,28 +101,55 @@ class OscillatorUnit:
         return float(stop), float(stop * np.exp(active))
 
 
-class BasicGroup:
-    """Basic units of a circuit, side by side; step() advances (P, n) of them."""
+@dataclass(frozen=True, kw_only=True)
+class SumUnit:
+    """The sum of its inputs, of either sign: what the afferents of a limb add up to."""
 
-    def __init__(self, units: list[BasicUnit], dt: float) -> None:
+    instantaneous: ClassVar[bool] = True
+
+    @classmethod
+    def group(cls, units: "Sequence[SumUnit]", dt: float) -> "SumGroup":
+        """These units as an array."""
+        return SumGroup()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TanhUnit:
+    """The hyperbolic tangent of its summed input, in [-1, 1]: a motor neuron that sets a joint's target."""
+
+    instantaneous: ClassVar[bool] = True
+
+    @classmethod
+    def group(cls, units: "Sequence[TanhUnit]", dt: float) -> "TanhGroup":
+        """These units as an array."""
+        return TanhGroup()
+
+
+class BasicGroup:
+    """Basic units of a circuit, side by side. State: (voltage (P, n) in [-1, 1],)."""
+
+    def __init__(self, units: Sequence[BasicUnit], dt: float) -> None:
         self.rate = 4 * dt / np.array([unit.voltage_time for unit in units])
         self.divisor = 1.0 + self.rate
 
-    def step(self, voltage: Array, drive: Array) -> tuple[Array, Array]:
-        """(voltage, output) after dt; drive (P, n) is bias plus synaptic input."""
-        voltage = (voltage + self.rate * _clip(drive, -1.0)) / self.divisor
-        return voltage, np.maximum(voltage, 0.0)  # never above 1, because the drive is not
+    def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
+        """Voltage 0."""
+        return (np.zeros((individuals, len(self.rate))),)
+
+    def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
+        """((voltage,), output) after dt; drive (P, n) is bias plus synaptic input."""
+        voltage = (state[0] + self.rate * _clip(drive, -1.0)) / self.divisor
+        return (voltage,), np.maximum(voltage, 0.0)  # never above 1, because the drive is not
 
 
 class OscillatorGroup:
-    """Oscillator units of a circuit, side by side; step() advances (P, n) of them."""
+    """Oscillator units of a circuit, side by side. State: (adaptation (P, n) in [0, 1], active (P, n))."""
 
-    def __init__(self, units: list[OscillatorUnit], dt: float) -> None:
+    def __init__(self, units: Sequence[OscillatorUnit], dt: float) -> None:
         self.rate = 4 * dt / np.array([unit.adaptation_time for unit in units])
         self.divisor = 1.0 + self.rate
         at_rest = np.array([unit.thresholds(0.0) for unit in units]).reshape(-1, 2)
         at_full = np.array([unit.thresholds(1.0) for unit in units]).reshape(-1, 2)
-        self.stop, self.start = at_rest.T
         self._base, self._slope = at_rest.T.copy(), (at_full - at_rest).T.copy()  # (2, n): where bursts stop and start
         # a drive clipped at 1 cannot exceed a tonic drive of 1 or more; its lower clip never matters
         self.tonic_drive = np.array(
@@ -87,8 +157,16 @@ class OscillatorGroup:
         )
         self._can_be_tonic = bool(np.isfinite(self.tonic_drive).any())
 
-    def step(self, adaptation: Array, active: Mask, drive: Array) -> tuple[Array, Mask, Array]:
-        """(adaptation, active, output) after dt; drive (P, n) is bias plus synaptic input."""
+    def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
+        """Quiet, with adaptation uniform between the two resting thresholds; at rest, just gone quiet."""
+        stop, start = self._base
+        shape = (individuals, len(stop))
+        adaptation = np.broadcast_to(stop, shape).copy() if rng is None else rng.uniform(stop, start, shape)
+        return adaptation, np.zeros(shape, bool)
+
+    def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
+        """((adaptation, active), output) after dt; drive (P, n) is bias plus synaptic input."""
+        adaptation, active = state
         adaptation = (adaptation + self.rate * ~active) / self.divisor
         thresholds = self._base + _clip(drive, 0.0)[:, None] * self._slope  # (P, 2, n)
         stay = adaptation > thresholds[:, 0]
@@ -96,7 +174,48 @@ class OscillatorGroup:
             stay |= drive > self.tonic_drive
         begin = (adaptation >= thresholds[:, 1]) & (drive >= 0.0)
         active = np.where(active, stay, begin)
-        return adaptation, active, active * (0.5 + 0.5 * adaptation)
+        return (adaptation, active), active * (0.5 + 0.5 * adaptation)
+
+
+class SumGroup:
+    """Sums, side by side. No state."""
+
+    def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
+        """Nothing is remembered."""
+        return ()
+
+    def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
+        """((), the drive itself)."""
+        return (), drive
+
+
+class TanhGroup:
+    """Hyperbolic tangents, side by side. No state."""
+
+    def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
+        """Nothing is remembered."""
+        return ()
+
+    def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
+        """((), tanh of the drive)."""
+        return (), np.tanh(drive)
+
+
+UNITS: Final[dict[str, type[Any]]] = {
+    "basic": BasicUnit,
+    "oscillator": OscillatorUnit,
+    "sum": SumUnit,
+    "tanh": TanhUnit,
+}
+"""Neuron types by the names that circuit files use."""
+
+
+def unit_name(unit: Unit) -> str:
+    """The name of a unit's type in circuit files; an error for a type that UNITS does not have."""
+    for name, kind in UNITS.items():
+        if type(unit) is kind:
+            return name
+    raise UserError(f"neuron type {type(unit).__name__} is not in ncap.circuits.units.UNITS: put it there by a name")
 
 
 def _clip(values: Array, low: float) -> Array:

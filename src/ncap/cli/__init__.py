@@ -6,17 +6,22 @@ Imports of anything heavy stand inside the commands, so that `ncap --help` answe
 import sys
 from collections.abc import Sequence
 
-from ncap.cli import circuit, learning, machine, robot, view  # noqa: F401 - importing a room registers its commands
+from ncap import __version__
+from ncap.cli import circuit, experiments, learning, machine, robot, view  # noqa: F401 - registers their commands
 from ncap.cli.app import app
 from ncap.errors import UserError
+from ncap.threads import pin_process
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. A user's mistake is one line and exit code 2, never a traceback."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:
+        print(f"ncap {__version__}")
+        return
+    pin_process()
     try:
-        app.cli(
-            args=arguments, prog="ncap", description="Neural circuit architectural priors for quadruped locomotion."
-        )
+        app.cli(args=words, prog="ncap", description="Neural circuit architectural priors for quadruped locomotion.")
     except UserError as error:
         print(f"ncap: error: {error}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -1,19 +1,24 @@
 """Commands about the circuit by itself."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from ncap.cli.app import Json, Words, app
-from ncap.terminal import names_in, numbers_in, print_json, print_table, progress_bar
+from ncap.cli.terminal import names_in, numbers_in, print_json, print_table, progress_bar
+from ncap.errors import UserError
+
+if TYPE_CHECKING:
+    from ncap.circuits.spec import CircuitSpec
 
 
 @app.command
 def rhythm(
-    preset: str = "default",
+    circuit: str = "default",
     commands: Annotated[tuple[str, ...], tyro.conf.arg(metavar="C … | FROM:TO:STEP")] = ("0:1:0.05",),
     states: int = 32,
     seed: int = 0,
@@ -24,38 +29,38 @@ def rhythm(
 ) -> None:
     """Which gait the rhythm generator has at which brainstem command: a table and a figure.
 
-    Examples: `ncap rhythm`, `ncap rhythm --without V0v --commands 0 0.5 1`, `ncap rhythm --ramp`.
+    Examples: `ncap rhythm`, `ncap rhythm --without V0v --commands 0 0.5 1`, `ncap rhythm --circuit my.json --ramp`.
 
     Args:
-        preset: Numbers of the circuit: default or released.
+        circuit: Circuit table: default, released, or a file that `ncap circuit --save` wrote.
         commands: Brainstem commands in [0, 1], single ones or a range with both ends.
         states: Random initial states for each command.
         seed: Seed of the initial states.
-        without: Knock out populations or pathways: V0, V0d, V0v, V3, diagonal, homolateral, or a single population.
+        without: Knock out pathways (V0, V0d, V0v, V3, diagonal, homolateral, afferents), populations, or synapses
+            ("cross_V0d>flexor cross").
         ramp: Also report a slow ramp of the command up and down, with its hysteresis.
         out: Figure to write (png, svg, pdf). Default: rhythm.png, or none with --json.
         json: Print one JSON row per command instead of the table.
 
     """
-    from ncap.circuits.rhythm import check_command, rhythm_dt, rhythm_spec
+    from ncap.circuits.rhythm import check_command
     from ncap.experiments import gaits
 
     chosen = [check_command(c) for c in numbers_in(commands)]
-    spec, dt = rhythm_spec(preset, names_in(without)), rhythm_dt(preset)
+    spec = _table(circuit, without).rhythm()
     figure = out or (None if json else Path("rhythm.png"))
     measured = {}
     with progress_bar() as progress:
         for command in progress.track(chosen, description="commands"):
-            measured[command] = gaits.measure_states(spec, command, states=states, seed=seed, dt=dt)
+            measured[command] = gaits.measure_states(spec, command, states=states, seed=seed)
         ramps = None
         if ramp or figure:
             task = progress.add_task("ramp", total=None)
-            ramps = gaits.sweep(spec, seconds=60.0, seed=seed, dt=dt)
+            ramps = gaits.sweep(spec, seconds=gaits.RAMP_SECONDS, seed=seed)
             progress.update(task, total=1, completed=1)
     rows = [gaits.summarise(command, found) for command, found in measured.items()]
     if figure and ramps:
-        title = f"Rhythm generator, preset {preset}" + (f", without {', '.join(names_in(without))}" if without else "")
-        gaits.figure(measured, ramps, figure, title)
+        gaits.figure(measured, ramps, figure, _title("Rhythm generator", circuit, without))
     if json:
         document: Any = [asdict(row) for row in rows]
         if ramp and ramps:
@@ -73,9 +78,9 @@ def rhythm(
                 row.gait,
                 f"{row.share:.0%}",
                 f"{row.frequency_hz:.2f}",
-                "{:.2f} {:.2f}".format(*row.left_right_phase),
-                "{:.2f} {:.2f}".format(*row.fore_hind_phase),
-                f"{row.diagonal_phase:.2f}",
+                _pair(row.left_right_phase),
+                _pair(row.fore_hind_phase),
+                "–" if row.diagonal_phase is None else f"{row.diagonal_phase:.2f}",
                 f"{row.duty:.2f}",
                 f"{row.concentration:.3f}",
             )
@@ -89,30 +94,61 @@ def rhythm(
         print(f"figure: {figure}")
 
 
-@app.command
-def circuit(preset: str = "default", without: Words = (), dot: bool = False, out: Path | None = None) -> None:
-    """Print the rhythm generator's table of neurons and synapses, or draw its wiring.
+@app.command(name="circuit")
+def show_circuit(
+    circuit: str = "default",
+    without: Words = (),
+    save: Path | None = None,
+    dot: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Print the whole animal's table of neurons, synapses and inputs, save it to be edited, or draw its wiring.
+
+    Examples: `ncap circuit --without V0v --save my.json`, `ncap circuit --circuit my.json --out my.svg`.
 
     Args:
-        preset: Numbers of the circuit: default or released.
-        without: Knock out populations or pathways, as in `ncap rhythm`.
+        circuit: Circuit table: default, released, or a file that `ncap circuit --save` wrote.
+        without: Knock out pathways (V0, V0d, V0v, V3, diagonal, homolateral, afferents), populations, single neurons
+            (flexor.FL) or synapses ("cross_V0d>flexor cross").
+        save: Write the table as a file (.json) that --circuit takes everywhere.
         dot: Print Graphviz text instead of the table.
         out: Draw the wiring diagram into this file (svg, png, pdf).
 
     """
-    from ncap.circuits.rhythm import rhythm_spec
+    from ncap.circuits.tables import save_circuit
 
-    spec = rhythm_spec(preset, names_in(without))
+    spec = _table(circuit, without)
+    if save:
+        if save.suffix != ".json":
+            raise UserError(f"a circuit table is a .json file, not {save.name!r}")
+        save_circuit(spec, save)
+        print(f"table: {save}", file=sys.stderr if dot else sys.stdout)
     if dot or out:
-        from ncap.experiments import circuit_diagram
+        from ncap.analysis import wiring
 
         if dot:
-            print(circuit_diagram.to_dot(spec))
+            print(wiring.to_dot(spec))
         if out:
-            circuit_diagram.draw(spec, out, f"Rhythm generator, preset {preset}")
+            wiring.draw(spec, out, _title("Circuit", circuit, without))
             print(f"figure: {out}", file=sys.stderr if dot else sys.stdout)
-    else:
+    elif not save:
         print(spec)
+
+
+def _table(circuit: str, without: Sequence[str]) -> "CircuitSpec":
+    """The table of that name after the knock-outs."""
+    from ncap.circuits.animal import cut, find_circuit
+
+    return cut(find_circuit(circuit), names_in(without))
+
+
+def _title(what: str, circuit: str, without: Sequence[str]) -> str:
+    known = f"preset {circuit}" if Path(circuit).suffix == "" else Path(circuit).name
+    return f"{what}, {known}" + (f", without {', '.join(names_in(without))}" if without else "")
+
+
+def _pair(phases: tuple[float, float] | None) -> str:
+    return "–" if phases is None else "{:.2f} {:.2f}".format(*phases)
 
 
 @app.command
@@ -133,7 +169,8 @@ def units(out: Path = Path("units.png")) -> None:
 def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 2) -> None:
     """Search the rhythm generator's default numbers with CMA-ES. Three minutes on two cores; can be interrupted.
 
-    The same folder goes on where it stopped. The result is OUT/rhythm.json, in the form of the package's own preset.
+    The same folder goes on where it stopped. The results are OUT/rhythm.json, the numbers in the form of the package's
+    own preset, and OUT/circuit.json, the whole animal's table with them, which --circuit takes everywhere.
 
     Args:
         out: Folder of the search.
@@ -156,6 +193,6 @@ def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 
         except KeyboardInterrupt:
             print(f"stopped; the same command goes on from {out}", file=sys.stderr)
             raise SystemExit(130) from None
-    (out / "rhythm.json").write_text(rhythm_tuning.preset_text(numbers), "utf-8")
+    numbers_file, circuit_file = rhythm_tuning.write_numbers(numbers, out)
     print_table(("term", "loss"), [(name, f"{value:.4f}") for name, value in terms.items()])
-    print(f"preset: {out / 'rhythm.json'}")
+    print(f"numbers: {numbers_file}   table: {circuit_file}   (next: ncap rhythm --circuit {circuit_file})")

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from ncap.cli.app import Json, app
-from ncap.terminal import print_json, print_table
+from ncap.cli.terminal import print_json, print_table
 
 
 @app.command
@@ -40,7 +40,7 @@ def bench(json: Json = False) -> None:
         json: Print JSON.
 
     """
-    from ncap.experiments.bench import measure
+    from ncap.bench import measure
 
     found = measure()
     if json:

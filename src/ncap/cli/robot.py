@@ -1,61 +1,70 @@
-"""Commands about a robot: deploy a policy, be a simulated robot, look at a flight."""
+"""Commands about a robot: deploy a policy, simulate a robot, make a flight's recording."""
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import tyro
 
 from ncap.cli.app import app
+from ncap.cli.choice import Brain, BrainWords
+from ncap.deploy.flight_plan import FlightPlan
+from ncap.deploy.gap import Gap
 from ncap.errors import UserError
+
+OWN: Final = Brain()
+NO_GAP: Final = Gap()
 
 
 @app.command
 def deploy(
     policy: Annotated[str, tyro.conf.Positional],
-    link: str,
-    arm: bool = False,
-    rearm: bool = False,
-    seconds: float = 15.0,
-    seed: int = 0,
-    out: Path | None = None,
+    plan: Annotated[FlightPlan, tyro.conf.OmitArgPrefixes],
+    brain: BrainWords = OWN,
 ) -> None:
     """Drive a robot with a policy. A dry run unless --arm is given: it reads, computes, and sends nothing.
 
     Ctrl-C sits the robot down, a second one damps it at once. Read docs/deploy.md before you arm.
 
-    Examples: `ncap deploy untrained --link twin --arm`, `ncap deploy ncap-flat-walk --link lcm://?ttl=1`.
+    Examples: `ncap deploy untrained --link twin --arm`, `ncap deploy ncap-flat-walk --link lcm://?ttl=1`,
+    `ncap deploy ncap-flat-walk --link twin --without V0v --arm`.
 
     Args:
         policy: zero, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
-        link: lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), sdk, or twin (a simulated robot in this process).
-        arm: Send commands: the robot will move.
-        rearm: Take back the fault that ended the last flight, after you have looked at the robot.
-        seconds: How long the policy drives.
-        seed: Which of the rhythm's starts is taken.
-        out: Folder of the flight's log and recording; by default flights/DATE-TIME.
+        plan: Where the policy flies, and whether commands are sent.
+        brain: How the policy's circuit differs from what its file says.
 
     """
     from ncap.deploy.session import fly
 
-    print("ARMED: the robot will move" if arm else "dry run: nothing is sent; --arm sends", flush=True)
-    outcome, folder = fly(
-        policy,
-        link,
-        armed=arm,
-        rearm=rearm,
-        seconds=seconds,
-        seed=seed,
-        out=out,
-        report=lambda line: print(line, flush=True),
-    )
-    print(f"{outcome.sent} commands sent, {outcome.malformed} malformed states dropped; flight: {folder}")
+    _say("ARMED: the robot will move" if plan.arm else "dry run: nothing is sent; --arm sends")
+    outcome, folder = fly(brain.find(policy), plan, report=_say)
+    _say(f"{outcome.sent} commands sent, {outcome.malformed} malformed datagrams dropped; flight: {folder}")
+    if outcome.unrecorded:
+        _complain(f"the flight's record is not complete: {outcome.unrecorded}")
     if outcome.fault is not None:
-        print(f"ncap: damped by a fault, {outcome.fault.kind}: {outcome.fault.detail}", file=sys.stderr)
+        _complain(f"damped by a fault, {outcome.fault.kind}: {outcome.fault.detail}")
         raise SystemExit(1)
     if outcome.stopped:
-        print(f"ncap: {outcome.stopped}", file=sys.stderr)
+        _complain(outcome.stopped)
         raise SystemExit(130)
+    if outcome.unrecorded:
+        raise SystemExit(1)
+
+
+def _say(line: str) -> None:
+    """Print a line for the operator. A terminal that is gone, or a full disk behind it, must not end a flight."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is still in its buffer must not fail at the end
+
+
+def _complain(line: str) -> None:
+    with suppress(OSError):
+        print(f"ncap: {line}", file=sys.stderr, flush=True)
 
 
 @app.command
@@ -63,69 +72,41 @@ def twin(
     link: str = "lcm://",
     seconds: float | None = None,
     seed: int = 0,
-    latency: float = 0.0,
-    jitter: float = 0.0,
-    loss: float = 0.0,
-    duplication: float = 0.0,
-    noise: float = 0.0,
-    bias: float = 0.0,
-    foot_force_offset: float = 0.0,
-    mass: float = 1.0,
-    friction: float = 1.0,
-    gains: float = 1.0,
-    strength: float = 1.0,
+    gap: Annotated[Gap, tyro.conf.OmitArgPrefixes] = NO_GAP,
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
 ) -> None:
-    """Be a simulated A1 on an LCM network in real time, as different from the trained one as you like.
+    """Simulate an A1 on an LCM network in real time, as different from the trained one as you like.
 
     Examples: `ncap twin`, `ncap twin --latency 0.02 --loss 0.05 --mass 1.2`, `ncap twin --fault silence@12`.
 
     Args:
         link: lcm:// or lcm://GROUP:PORT?ttl=1.
-        seconds: How long to live; by default until Ctrl-C.
+        seconds: Time to run, s; by default until Ctrl-C.
         seed: Seed of noise, bias and lost messages.
-        latency: Seconds that every message takes, in either direction.
-        jitter: Seconds by which a message may take longer.
-        loss: Share of messages that are lost.
-        duplication: Share of messages that arrive twice.
-        noise: Of the sensors; 1 is 0.01 rad, 0.5 rad/s, 1 N m and 3 N.
-        bias: Of the sensors, constant; 1 is 0.03 rad and 1 N m.
-        foot_force_offset: Newton that every foot reports without load.
-        mass: Factor on the trunk's mass.
-        friction: Of the feet on the ground.
-        gains: Factor on the motors' gains.
-        strength: Factor on the motors' torque.
+        gap: How this robot differs from the simulated one of training.
         fault: What goes wrong, and when; a wrong name lists the valid ones.
 
     """
-    from ncap.deploy.gap import Gap
+    from ncap.deploy.flight_plan import check_seconds
     from ncap.deploy.link import lcm_url
-    from ncap.deploy.twin import Twin, check_fault, serve
+    from ncap.deploy.twin import Twin, serve
 
-    gap = Gap(
-        latency=latency,
-        jitter=jitter,
-        loss=loss,
-        duplication=duplication,
-        noise=noise,
-        bias=bias,
-        foot_force_offset=foot_force_offset,
-        mass=mass,
-        friction=friction,
-        gains=gains,
-        strength=strength,
-    )
+    if seconds is not None:
+        check_seconds(seconds, "a twin runs")
     faults = []
     for word in fault:
         name, _, moment = word.partition("@")
         try:
-            faults.append((float(moment), check_fault(name)))
+            faults.append((float(moment), name))
         except ValueError:
             raise UserError(f"a fault is written like silence@12, not {word!r}") from None
-    robot = Twin(gap, seed=seed, faults=faults)
-    print(f"a twin lies on its belly at {link}", flush=True)
-    serve(robot, lcm_url(link), seconds)
-    print(f"{robot.heard} commands heard, {robot.malformed} malformed ones dropped")
+    address, robot = lcm_url(link), Twin(gap, seed=seed, faults=faults)
+    _say(f"a twin lies on its belly at {link}")
+    serve(robot, address, seconds)
+    _say(
+        f"{robot.heard} commands heard; dropped: {robot.malformed} malformed, {robot.refused} not finite, {robot.noise}"
+        f" that were no messages; gains limited in {robot.limited}"
+    )
 
 
 @app.command

@@ -1,42 +1,54 @@
-"""Commands that let you see it: a live page, a replay to keep, a video."""
+"""Commands that show a policy: a live page, a replay to keep, a video."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from ncap.cli.app import app
+from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
+from ncap.errors import UserError
+
+if TYPE_CHECKING:
+    from ncap.recording import Recording
+
+_OWN_BRAIN, _OWN_BODY = Brain(), Body()
+"""What a policy has of its own, unless told otherwise."""
 
 
 @app.command
 def watch(
     policy: Annotated[str, tyro.conf.Positional] = "ncap-flat-walk",
-    task: str = "flat-walk",
+    brain: BrainWords = _OWN_BRAIN,
+    body: BodyWords = _OWN_BODY,
     ghost: str | None = None,
     seed: int = 0,
     host: str = "127.0.0.1",
     port: int = 8080,
     plain: bool = False,
 ) -> None:
-    """Watch a robot think, live in a browser: its body in 3-D, its circuit, its footfalls, and controls for all of it.
+    """Watch a policy live in a browser: its robot in 3-D, its circuit, its footfalls, and controls for all of them.
 
-    Ctrl-C ends it. Nothing is simulated while no tab is open.
+    Ctrl-C ends it. Nothing is simulated while no tab is open. Knock-outs can be healed, and others added, on the page.
 
     Args:
         policy: zero, random, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
-        task: flat-walk, flat-run, bumpy-walk or bumpy-run.
-        ghost: Another policy that walks beside as a ghost.
-        seed: Seed of the episode.
+        brain: Another circuit, knock-outs and command.
+        body: Task and robot.
+        ghost: Another policy, whose robot walks beside as a ghost.
+        seed: Seed of the first episode.
         host: Address to listen on. 0.0.0.0 lets every machine of the network in, and there is no password.
         port: Port to listen on; the next free one if it is taken.
         plain: Without shadows, for computers whose browser has no graphics card.
 
     """
-    from ncap.tasks import find_task
+    from ncap.cli.terminal import names_in
+    from ncap.trained import find_policy
     from ncap.view.session import Session
     from ncap.view.web import Page, choices
 
-    session = Session(find_task(task), policy, ghost=ghost, seed=seed)
+    whole = find_policy(policy, circuit=brain.circuit, command=brain.command)
+    session = Session(body.find(whole), whole, ghost=ghost, without=names_in(brain.without), seed=seed)
     page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain)
     print(f"watch: {page.address}   (Ctrl-C ends it)", flush=True)
     try:
@@ -48,7 +60,8 @@ def watch(
 @app.command
 def replay(
     policy: Annotated[str, tyro.conf.Positional],
-    task: str = "flat-walk",
+    brain: BrainWords = _OWN_BRAIN,
+    body: BodyWords = _OWN_BODY,
     seed: int = 0,
     out: Path = Path("walk.html"),
 ) -> None:
@@ -58,14 +71,15 @@ def replay(
 
     Args:
         policy: A policy as for `ncap evaluate`, a run directory (its best), or a recording.
-        task: The task to play; a recording has its own.
+        brain: Another circuit, knock-outs and command; a recording has its own.
+        body: Task and robot; a recording has its own.
         seed: Seed of the episode; a recording has its own.
         out: Page to write.
 
     """
-    from ncap.view.replay import find_recording, write_replay
+    from ncap.view.replay import write_replay
 
-    write_replay(find_recording(policy, task, seed), out)
+    write_replay(_recording(policy, brain, body, seed), out)
     print(f"replay: {out}")
 
 
@@ -73,7 +87,8 @@ def replay(
 def video(
     policy: Annotated[str | None, tyro.conf.Positional] = None,
     compare: tuple[str, str] | None = None,
-    task: str = "flat-walk",
+    brain: BrainWords = _OWN_BRAIN,
+    body: BodyWords = _OWN_BODY,
     seed: int = 0,
     seconds: float | None = None,
     out: Path = Path("walk.mp4"),
@@ -85,22 +100,34 @@ def video(
     Args:
         policy: A policy as for `ncap evaluate`, a run directory (its best), or a recording.
         compare: Two of them, side by side.
-        task: The task to play; a recording has its own.
+        brain: Another circuit, knock-outs and command; a recording has its own.
+        body: Task and robot; a recording has its own.
         seed: Seed of the episode; a recording has its own.
         seconds: Only the first seconds.
         out: Video to write (mp4).
 
     """
-    from ncap.errors import UserError
-    from ncap.terminal import progress_bar
-    from ncap.view.replay import find_recording
-    from ncap.view.video import length, write_video
+    from ncap.cli.terminal import progress_bar
+    from ncap.view.video import check_name, length, write_video
 
     names = compare or ((policy,) if policy else ())
     if not names or (compare and policy):
         raise UserError("give either one policy, or two with --compare A B")
-    recordings = [find_recording(name, task, seed) for name in names]
+    check_name(out)
+    recordings = [_recording(name, brain, body, seed) for name in names]
     with progress_bar() as progress:
         line = progress.add_task("frames", total=length(recordings, seconds))
         write_video(recordings, out, seconds, lambda: progress.advance(line))
     print(f"video: {out}")
+
+
+def _recording(name: str, brain: Brain, body: Body, seed: int) -> "Recording":
+    """The recording in a file, or an episode of a policy, played now."""
+    from ncap.recording import Recording, is_recording, record
+
+    if is_recording(Path(name)):
+        if brain != _OWN_BRAIN or body != _OWN_BODY:
+            raise UserError(f"{name} is a recording, which has its own circuit, task and robot")
+        return Recording.load(Path(name))
+    policy = brain.find(name)
+    return record(policy, body.find(policy), seed)

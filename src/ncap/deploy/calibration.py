@@ -1,4 +1,4 @@
-"""What is found out about a robot that lies still with limp motors: offsets, and the unit of its clock."""
+"""Calibration of a robot that lies still with limp motors: offsets of its sensors, and the unit of its clock."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,33 +14,40 @@ from ncap.errors import UserError
 Array = NDArray[np.float64]
 
 FIRST_STATE: Final = 2.0
-"""s to wait for a robot that says nothing."""
+"""Time to wait for the first state, s."""
 SLOWEST: Final = 100.0
-"""States a second that a robot must send at least."""
+"""Lowest rate of states that is accepted, 1/s."""
 STILL_VELOCITY: Final = 0.5
-"""rad/s, largest mean velocity of a joint of a robot that lies still; sensors are noisy."""
+"""Largest mean velocity of a joint of a robot that lies still, rad/s; sensors are noisy."""
 STILL_POSITION: Final = 0.1
-"""rad, largest standard deviation of a joint's position."""
+"""Largest standard deviation of a joint's position of a robot that lies still, rad."""
 OFFSET: Final = 0.15
-"""rad that a joint may read beyond its limits."""
+"""Angle by which a joint may read beyond its limits, rad."""
 TICKS: Final = {1e-3: "ms", 1e-6: "µs"}
+"""Units of a robot's clock: length of a tick in s, and its name."""
+LISTEN_DT: Final = 0.002
+"""Time between two looks for a new state, s."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
-    """What to subtract from the sensors, and how long a tick is."""
+    """Offsets to subtract from a robot's sensors, and the length of its tick."""
 
     torque_zero: Array
-    """(leg, 3) N m that limp motors report."""
+    """(leg, 3) torque that limp motors report, N m."""
     foot_tare: Array
-    """(leg,) force that unloaded feet report."""
+    """(leg,) force that unloaded feet report, about N."""
     tick_seconds: float
+    """Length of a tick of the robot's clock, s."""
     state_rate: float
-    """States received a second."""
+    """Rate at which states come, 1/s."""
 
 
 def calibrate(link: Link, limits: Limits, *, seconds: float) -> Calibration:
-    """Listen to a robot for some time, without a word to it. A robot that cannot be understood is a UserError."""
+    """The calibration of a robot, from listening to it for that many seconds without sending anything.
+
+    Raises a UserError for a robot that is silent, moves, reads beyond its limits, or is commanded by somebody else.
+    """
     states, arrivals = _listen(link, seconds)
     span = arrivals[-1] - arrivals[0]
     rate = (len(states) - 1) / span if span > 0 else 0.0
@@ -62,12 +69,12 @@ def calibrate(link: Link, limits: Limits, *, seconds: float) -> Calibration:
 
 
 def _listen(link: Link, seconds: float) -> tuple[list[State], list[float]]:
-    """States with a new tick, and when they came."""
+    """(states with a new tick, their times of arrival in s)."""
     started = moment = link.now()
     states: list[State] = []
     arrivals: list[float] = []
     while moment < started + (seconds if states else FIRST_STATE):
-        moment += 0.002
+        moment += LISTEN_DT
         link.wait_until(moment)
         received = link.newest()
         if received is not None and (not states or received.state.tick > states[-1].tick):
@@ -84,7 +91,10 @@ def _listen(link: Link, seconds: float) -> tuple[list[State], list[float]]:
 
 
 def _tick_seconds(rate: float) -> float:
-    """The SDK documents µs, robots count ms: believe the clock, even one that stumbles on a busy machine."""
+    """Length of a tick in s, from ticks a second: the SDK documents µs, but robots count ms.
+
+    The wide margins allow for the clock of a busy machine.
+    """
     for unit in TICKS:
         if 0.5 < rate * unit < 2.0:
             return unit

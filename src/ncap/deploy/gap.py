@@ -2,72 +2,79 @@
 
 import heapq
 from dataclasses import dataclass, fields
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from ncap.errors import UserError
 
-POSITION_NOISE = 0.01
-"""rad, standard deviation of a sample at noise 1."""
-VELOCITY_NOISE = 0.5
-"""rad/s."""
-TORQUE_NOISE = 1.0
-"""N m."""
-FORCE_NOISE = 3.0
-"""N."""
-POSITION_BIAS = 0.03
-"""rad, standard deviation of a joint's constant error at bias 1."""
-TORQUE_BIAS = 1.0
-"""N m."""
+if TYPE_CHECKING:
+    from numpy.random import Generator  # the command line reads Gap, and answers --help without NumPy
+
+POSITION_NOISE: Final = 0.01
+"""Standard deviation of a joint's measured position at noise 1, rad."""
+VELOCITY_NOISE: Final = 0.5
+"""Standard deviation of a joint's measured velocity at noise 1, rad/s."""
+TORQUE_NOISE: Final = 1.0
+"""Standard deviation of a measured torque at noise 1, N m."""
+FORCE_NOISE: Final = 3.0
+"""Standard deviation of a measured foot force at noise 1, N."""
+POSITION_BIAS: Final = 0.03
+"""Standard deviation over joints of the constant error of a position at bias 1, rad."""
+TORQUE_BIAS: Final = 1.0
+"""Standard deviation over joints of the constant error of a torque at bias 1, N m."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """How the robot at the other end differs from the one that was trained on. The defaults: not at all."""
+    """Differences between the robot at the other end and the simulated one of training. The defaults: none."""
 
     latency: float = 0.0
-    """s that every message takes, in either direction."""
+    """Time that every message takes, in either direction, s."""
     jitter: float = 0.0
-    """s: messages take longer by a uniform draw up to this, and may overtake each other."""
+    """Longest additional time of a message, drawn uniformly, s; messages may overtake each other."""
     loss: float = 0.0
     """Share of messages that never arrive."""
     duplication: float = 0.0
     """Share of messages that arrive twice."""
     noise: float = 0.0
-    """Of the sensors; 1 is 0.01 rad, 0.5 rad/s, 1 N m and 3 N."""
+    """Noise of the sensors; 1 is 0.01 rad, 0.5 rad/s, 1 N m and 3 N."""
     bias: float = 0.0
-    """Of the sensors, constant for a robot; 1 is 0.03 rad and 1 N m."""
+    """Constant errors of the sensors, drawn once for a robot; 1 is 0.03 rad and 1 N m."""
     foot_force_offset: float = 0.0
-    """N that every foot reports without load."""
+    """Force that every foot reports without load, N."""
     mass: float = 1.0
     """Factor on the trunk's mass."""
     friction: float = 1.0
-    """Of the feet on the ground."""
+    """Sliding friction between feet and ground."""
     gains: float = 1.0
-    """Factor on the gains that the motors really have."""
+    """Factor on the gains that the motors are told."""
     strength: float = 1.0
-    """Factor on the torque that the motors really give."""
+    """Factor on the torque that the motors give."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if not (np.isfinite(value) and (value >= 0 or field.name == "foot_force_offset")):
-                raise UserError(f"the gap's {field.name} must not be negative, not {value:g}")
-        for name in ("loss", "duplication"):
-            if getattr(self, name) > 1:
-                raise UserError(f"the gap's {name} is a share in [0, 1], not {getattr(self, name):g}")
+            value, (low, high) = getattr(self, field.name), _RANGES[field.name]
+            if not low <= value <= high:
+                raise UserError(f"the gap's {field.name} is a number in [{low:g}, {high:g}], not {value:g}")
+
+
+_RANGES: Final = {
+    "latency": (0.0, 10.0), "jitter": (0.0, 10.0), "loss": (0.0, 1.0), "duplication": (0.0, 1.0),
+    "noise": (0.0, 1000.0), "bias": (0.0, 1000.0), "foot_force_offset": (-10_000.0, 10_000.0),
+    "mass": (0.01, 100.0), "friction": (0.01, 100.0), "gains": (0.01, 100.0), "strength": (0.01, 100.0),
+}  # fmt: skip
+"""Smallest and largest value of every difference: beyond them nothing is a robot any more, or no number."""
 
 
 class Channel:
-    """One direction of the network. Times are those of whoever asks."""
+    """One direction of the network. Times are seconds of the caller's clock."""
 
-    def __init__(self, gap: Gap, random: np.random.Generator) -> None:
+    def __init__(self, gap: Gap, random: "Generator") -> None:
         self._gap, self._random = gap, random
         self._under_way: list[tuple[float, int, bytes]] = []
         self._sent = 0
 
     def send(self, data: bytes, now: float) -> None:
-        """Put a message on its way."""
+        """Put a message on its way at time now in s: it is lost, delayed or doubled as the gap says."""
         lost, twice, *delays = self._random.random(4)
         if lost < self._gap.loss:
             return
@@ -77,7 +84,7 @@ class Channel:
             heapq.heappush(self._under_way, (arrival, self._sent, data))
 
     def due(self, now: float) -> list[bytes]:
-        """Messages that have arrived by now, in the order of arrival."""
+        """Messages that have arrived by time now in s, in the order of arrival; each is given once."""
         arrived = []
         while self._under_way and self._under_way[0][0] <= now + 1e-9:
             arrived.append(heapq.heappop(self._under_way)[2])

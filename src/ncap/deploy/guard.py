@@ -1,11 +1,13 @@
-"""A second process that damps the robot when the first one dies without a word, for instance by kill -9.
+"""A second process that damps the robot when the first one dies at once, for instance by kill -9.
 
-It says nothing as long as its standard input is open, or if the last thing it read there is `done`.
+It listens on its standard input. It sends damping only if that stream ends after the first process wrote that it sends
+commands, and before it wrote that the robot is damped.
 """
 
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import IO, Final, Self
 
 from ncap.deploy.link import LcmLink
@@ -13,40 +15,77 @@ from ncap.deploy.messages import damping_command
 from ncap.errors import UserError
 
 SECONDS: Final = 1.0
-"""How long damping is sent."""
+"""Time for which damping is sent, s."""
+SEND_DT: Final = 0.002
+"""Time between two damping commands, s."""
+PATIENCE: Final = 5.0
+"""Time that a guard process is given to end by itself, s."""
+_ENGAGED: Final = b"engaged\n"
+_DONE: Final = b"done\n"
 
 
 class Guard:
-    """The guard of this process on an LCM link, as a context."""
+    """A context in which a guard process watches this one and damps the robot on an LCM link if this one dies."""
 
     def __init__(self, url: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ncap.deploy.guard", url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # what ends us, a Ctrl-C or a closed terminal, is not for it
+            start_new_session=True,  # a Ctrl-C or a closed terminal ends this process, but must not end the guard
         )
         assert self._process.stdout is not None
-        if not self._process.stdout.readline():  # else it is on the network
+        if not self._process.stdout.readline():  # it prints a line when it is on the network
+            self.__exit__()
             raise UserError("the guard process does not start; without it nothing is armed")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the guard process runs."""
+        return self._process.poll() is None
+
+    def engage(self) -> None:
+        """Say that commands are sent from now on: if this process dies, the robot must be damped."""
+        self._tell(_ENGAGED)
+
+    def release(self) -> None:
+        """Say that the robot is damped: nothing needs to be sent any more."""
+        self._tell(_DONE)
+
+    def _tell(self, word: bytes) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError):  # of a guard that died, which `alive` says
+            self._process.stdin.write(word)
+            self._process.stdin.flush()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(b"done")
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(SECONDS + PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
 
 
 def watch(url: str, parent: IO[bytes]) -> bool:
-    """Wait for the parent to end; damp the robot unless it said `done`. Returns whether it was damped."""
+    """Wait until the parent's stream ends; damp the robot if the parent left it undamped. Returns whether it did."""
     link = LcmLink(url)
     print("watching", flush=True)
-    if parent.read() == b"done":
+    said = parent.read()
+    if _ENGAGED not in said or _DONE in said:
         return False
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        link.send(damping_command())
-        time.sleep(0.002)
+        with suppress(OSError):  # a network that is down may come back
+            link.send(damping_command())
+        time.sleep(SEND_DT)
     return True
 
 

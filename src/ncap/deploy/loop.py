@@ -6,9 +6,10 @@ the safety layer makes of it. The policy acts every 30 ms; the motors' PD runs a
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Final
 
@@ -16,26 +17,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.calibration import TICKS, Calibration, calibrate
+from ncap.deploy.contract import CONTROL_DT, TICK, check_contract, robot_of
 from ncap.deploy.flight import FlightRecorder
+from ncap.deploy.guard import Guard
 from ncap.deploy.link import Link
+from ncap.deploy.lock import CommanderLock
 from ncap.deploy.messages import Command, damping_command
-from ncap.deploy.pilot import CONTROL_DT, Pilot, check_contract
 from ncap.deploy.safety import Fault, Limits, Safety
-from ncap.sim.a1 import A1
+from ncap.plan import LEGS
+from ncap.policies.controller import Command as BrainstemCommand
 from ncap.sim.robot import Robot
+from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]
 
-TICK: Final = 0.002
-"""s between two commands."""
-LOW: Final = np.array(((0.0, 1.2, -2.5),) * 4)
-"""rad. Crouched, trunk 9 cm above the ground: on the way up and on the way down."""
+LOW: Final = np.array(((0.0, 1.2, -2.5),) * len(LEGS))
+"""(leg, 3) the crouch on the way up and on the way down, trunk 9 cm above the ground, rad."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a polite kill, a closed terminal."""
+UNFINISHED: Final = "its program ended in flight"
+"""Fault of a flight of which nothing more is known than that it began."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How long phases take, s."""
+    """Durations of a flight's phases, s."""
 
     calibration: float = 0.5
     low: float = 2.0
@@ -50,39 +56,48 @@ class Schedule:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What a flight came to."""
+    """Results of a flight."""
 
     phases: list[tuple[str, float]] = field(default_factory=list)
-    """Phases in order, with when they began by the link's clock."""
+    """Phases in order, each with its begin by the link's clock, s."""
     fault: Fault | None = None
     stopped: str = ""
-    """Why it ended early, if a person or a dying parent wanted it."""
+    """Why it ended early, if a person or the end of another process caused it; otherwise empty."""
     sent: int = 0
+    """Commands that were sent."""
     malformed: int = 0
+    """Malformed states that were dropped."""
     warm: bool = False
-    """Whether a motor was warm."""
+    """Whether a motor was ever warm enough for a warning."""
+    unrecorded: str = ""
+    """Why the flight's log or recording is not complete; empty if it is."""
 
 
 class Deployment:
-    """One flight of one policy. Unarmed, it does everything but send."""
+    """One flight of one policy. Unarmed, it does everything but send commands."""
 
     def __init__(
         self,
         link: Link,
-        pilot: Pilot,
+        policy: TrainedPolicy,
         *,
         armed: bool = False,
         schedule: Schedule | None = None,
         limits: Limits | None = None,
-        robot: Robot = A1,
+        robot: Robot | None = None,
         seed: int = 0,
+        command: BrainstemCommand | None = None,
         recorder: FlightRecorder | None = None,
+        guard: Guard | None = None,
+        lock: CommanderLock | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.link, self.pilot, self.armed, self.robot, self.seed = link, pilot, armed, robot, seed
+        """By default the robot is the one that the policy was trained for, and the command is the policy's own."""
+        self.link, self.policy, self.armed, self.seed, self.command = link, policy, armed, seed, command
+        self.robot, self.controller = robot or robot_of(policy), policy.controller(1)
         self.schedule, self.limits = schedule or Schedule(), limits or Limits()
         self.outcome = Outcome()
-        self._recorder, self._report = recorder, report
+        self._recorder, self._guard, self._lock, self._report = recorder, guard, lock, report
         self._stops, self._parent = 0, os.getppid()
         self._phase = ""
         self._next_tick = self._next_report = 0.0
@@ -90,17 +105,20 @@ class Deployment:
         self.safety: Safety
 
     def stop(self) -> None:
-        """Sit down, then damp. Asked twice: damp at once."""
+        """Ask the robot to sit down and be damped; a second call damps it at once."""
         self._stops += 1
 
     def run(self) -> Outcome:
-        """Fly. Whatever happens, the last thing that the robot hears is damping."""
+        """Fly, and return the results. Whatever happens after the first command, the last one is damping.
+
+        A robot that was never commanded from here is left alone: somebody else may drive it.
+        """
+        self._enter("contract")
+        for what, found in check_contract(self.policy, self.controller, self.robot, self.limits).items():
+            self._say(f"  {what}: {found}")
+        self._enter("calibration")
+        self._calibrate()
         try:
-            self._enter("contract")
-            for what, found in check_contract(self.pilot, self.robot, self.limits).items():
-                self._say(f"  {what}: {found}")
-            self._enter("calibration")
-            self._calibrate()
             self._fly()
         finally:
             self._damp()
@@ -108,13 +126,15 @@ class Deployment:
 
     def _calibrate(self) -> None:
         self.calibration = found = calibrate(self.link, self.limits, seconds=self.schedule.calibration)
-        self.safety = Safety(self.robot, self.limits, tick_seconds=found.tick_seconds)
+        # a robot that gets no commands does not follow them
+        limits = self.limits if self.armed else replace(self.limits, following=-np.inf)
+        self.safety = Safety(self.robot, limits, tick_seconds=found.tick_seconds)
         self._say(f"  tick: {TICKS[found.tick_seconds]}, {found.state_rate:.0f} states a second")
         self._say(f"  torque zero: up to {np.abs(found.torque_zero).max():.2f} N m")
         self._say(f"  foot tare: {np.round(found.foot_tare).tolist()}")
 
     def _fly(self) -> None:
-        """Rise, walk, sit: as far as it goes."""
+        """Rise, walk and sit down, up to a fault or a stop."""
         schedule, standing = self.schedule, self.robot.mid
         self._next_tick = self._next_report = self.link.now()
         rising = (
@@ -135,24 +155,36 @@ class Deployment:
             self._say(f"FAULT {self.outcome.fault.kind}: {self.outcome.fault.detail}")
 
     def _follow(self, phase: str, targets: Iterator[Array]) -> bool:
-        """Send a phase's targets, tick by tick. Returns whether the flight goes on."""
+        """Send a phase's targets (leg, 3) in rad, one per tick. Returns whether the flight goes on."""
         self._enter(phase)
         while True:
             self._wait()
             self.safety.watch(self.link.newest(), self.link.now())
+            if self.link.rivals:
+                self.safety.fail("rival", f"{self.link.rivals} commands of somebody else were heard", self.link.now())
             target = None if self.safety.fault is not None else next(targets, None)
             hold = self.safety.reference if target is None else target  # the last tick of a phase sends, too
             self._send(self.safety.command(hold, self.link.now()))
             if self.safety.fault is not None:
                 return False
-            if self._orphaned() or self._stops > (phase in ("halt", "sit")):
-                self.outcome.stopped = "its parent process died" if self._orphaned() else "stopped by the operator"
+            if ending := self._ending(sitting=phase in ("halt", "sit")):
+                self.outcome.stopped = ending
                 return False
             if target is None:
                 return True
 
+    def _ending(self, *, sitting: bool) -> str:
+        """Why the phase must end now; empty if it need not. A robot that sits down already goes on sitting down."""
+        if self._orphaned():
+            return "its parent process died"
+        if self._stops > sitting:
+            return "stopped by the operator"
+        if self._guard is not None and not sitting and not self._guard.alive:
+            return "its guard process died"
+        return ""
+
     def _ramp(self, goal: Array, seconds: float) -> Iterator[Array]:
-        """To a goal, gently: from the measured pose at first, later from where the robot was last told to be.
+        """Targets that lead smoothly to a goal: from the measured pose at first, later from the last target.
 
         Starting from the measured pose again would let go of what the motors carry, and the robot would sag.
         """
@@ -161,10 +193,11 @@ class Deployment:
             yield begin + (goal - begin) * (3 - 2 * share) * share**2
 
     def _act(self, seconds: float) -> Iterator[Array]:
-        """The policy's targets."""
+        """Targets (leg, 3) of the policy, rad."""
         assert self.calibration is not None
         zero, tare = self.calibration.torque_zero, self.calibration.foot_tare
-        controller, memory, target = self.pilot.controller, self.pilot.controller.reset([self.seed]), self.robot.mid
+        controller, command, target = self.controller, self.command, self.robot.mid
+        memory = controller.reset([self.seed], command)
         started = due = self.link.now()
         while (now := self.link.now()) < started + seconds:
             state = self.safety.state
@@ -173,7 +206,7 @@ class Deployment:
                 observation = self.robot.observation(
                     state.joint_position, state.torque - zero, state.joint_velocity, state.foot_force - tare
                 )
-                memory, action = controller.act(memory, observation[None])
+                memory, action = controller.act(memory, observation[None], command)
                 target = self.robot.targets(action[0])
                 if self._recorder is not None:
                     neurons = controller.signals(memory).get("neurons")
@@ -186,14 +219,24 @@ class Deployment:
         self._say(f"phase {phase}")
 
     def _wait(self) -> None:
-        """Until the next tick; ticks that are already past are not made up for."""
+        """Wait for the next tick; ticks that are already past are left out."""
         self._next_tick = max(self._next_tick, self.link.now() - TICK) + TICK
         self.link.wait_until(self._next_tick)
 
+    def _command(self, command: Command) -> None:
+        """Send a command if the flight is armed. Before the first one, lock and guard are told."""
+        if not self.armed:
+            return
+        if self.outcome.sent == 0:
+            if self._lock is not None:
+                self._lock.latch(UNFINISHED)
+            if self._guard is not None:
+                self._guard.engage()
+        self.outcome.sent += 1
+        self.link.send(command)
+
     def _send(self, command: Command) -> None:
-        if self.armed:
-            self.link.send(command)
-            self.outcome.sent += 1
+        self._command(command)
         self._record(command)
         now, state = self.link.now(), self.safety.state
         if now >= self._next_report and state is not None:
@@ -206,34 +249,48 @@ class Deployment:
             )
 
     def _record(self, command: Command) -> None:
-        received = self.link.newest()
-        if self._recorder is not None and received is not None and self.calibration is not None:
-            foot_force = received.state.foot_force - self.calibration.foot_tare
-            self._recorder.write(self.link.now(), self._phase, received.state, foot_force, command)
+        received, recorder = self.link.newest(), self._recorder
+        if recorder is None or received is None or self.calibration is None:
+            return
+        foot_force = received.state.foot_force - self.calibration.foot_tare
+        recorder.write(self.link.now(), self._phase, received.state, foot_force, command)
+        if recorder.failure and not self.outcome.unrecorded:
+            self.outcome.unrecorded = recorder.failure
+            self._say(f"  NOT RECORDED from here on: {recorder.failure}")
 
     def _damp(self) -> None:
-        """Send damping for a while, first of all and even over a link that fails now and then."""
+        """Send damping for a while in the robot's time, before anything else and even over a link that fails.
+
+        A robot that an armed flight never commanded is sent nothing.
+        """
+        self.outcome.malformed = self.link.malformed
+        if self.armed and self.outcome.sent == 0:
+            return
         command, failure = damping_command(), None
         end = self.link.now() + self.schedule.damping
         for tick in range(max(1, round(self.schedule.damping / TICK))):
             try:
-                if self.armed:
-                    self.link.send(command)
-                    self.outcome.sent += 1
-                if tick == 0:
-                    self._enter("damping")
-                self._record(command)
+                self._command(command)
+            except OSError as error:
+                failure = error
+            if tick == 0:
+                self._enter("damping")
+            self._record(command)
+            try:
                 self._wait()
             except OSError as error:
                 failure = error
+                time.sleep(TICK)
             if self.link.now() > end:
                 break
         self.outcome.malformed = self.link.malformed
         if failure is not None:
             raise failure
+        if self._guard is not None:
+            self._guard.release()
 
     def _say(self, line: str) -> None:
-        """Tell the operator, whose terminal may be gone: that is no reason to leave the robot alone."""
+        """Report a line to the operator. A terminal that is gone must not end the flight."""
         with suppress(OSError):
             self._report(line)
 

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.plan import LEGS
+
 Array = NDArray[np.float64]
 
 STATE_CHANNEL: Final = "LCM_Low_State"
@@ -20,11 +22,16 @@ MOTOR_ON: Final = 0x0A
 POSITION_STOP: Final = 2.146e9
 """A motor's q that means: no position is commanded."""
 DAMPING_KD: Final = 5.0
-"""N m s / rad of every joint while damping: the robot sinks within a few seconds instead of falling."""
+"""Gain of every joint while damping, N m s / rad: the robot sinks within a few seconds instead of falling."""
 
 _LEGS: Final = np.array([1, 0, 3, 2])
 """Row i of our tables is leg _LEGS[i] of Unitree's. Its own inverse."""
+_SLOTS: Final = 20
+"""Motors that Unitree's messages have room for."""
 _MOTORS: Final = 12
+"""Motors that an A1 has."""
+TABLE: Final = (len(LEGS), _MOTORS // len(LEGS))
+"""Shape of joint tables: legs, and joints of a leg."""
 
 _HEAD: Final = [("levelFlag", "u1"), ("commVersion", "<u2"), ("robotID", "<u2"), ("SN", "<u4"), ("bandWidth", "u1")]
 _IMU: Final = np.dtype(
@@ -50,14 +57,14 @@ LOW_STATE: Final = np.dtype(
     [
         *_HEAD,
         ("imu", _IMU),
-        ("motorState", _MOTOR_STATE, (20,)),
-        ("footForce", "<i2", (4,)),
-        ("footForceEst", "<i2", (4,)),
+        ("motorState", _MOTOR_STATE, (_SLOTS,)),
+        ("footForce", "<i2", (len(LEGS),)),
+        ("footForceEst", "<i2", (len(LEGS),)),
         ("tick", "<u4"),
         *_TAIL,
     ]
 )
-LOW_COMMAND: Final = np.dtype([*_HEAD, ("motorCmd", _MOTOR_COMMAND, (20,)), ("led", "u1", (4, 3)), *_TAIL])
+LOW_COMMAND: Final = np.dtype([*_HEAD, ("motorCmd", _MOTOR_COMMAND, (_SLOTS,)), ("led", "u1", (4, 3)), *_TAIL])
 STATE_BYTES: Final = 891
 COMMAND_BYTES: Final = 730
 if (LOW_STATE.itemsize, LOW_COMMAND.itemsize) != (STATE_BYTES, COMMAND_BYTES):
@@ -69,32 +76,37 @@ class MalformedMessage(ValueError):
 
 
 class State(NamedTuple):
-    """What the robot says of itself. Joint tables are (leg, 3)."""
+    """Measurements of a robot at one moment. Joint tables are (leg, 3)."""
 
     tick: int
-    """The robot's clock; its unit is found out when the robot is calibrated."""
+    """The robot's clock, in ms or µs; calibration finds out which."""
     quaternion: Array
-    """(4,) w x y z of the trunk."""
+    """(4,) orientation of the trunk, w x y z."""
     angular_velocity: Array
-    """(3,) rad/s in the trunk's frame."""
+    """(3,) of the trunk in its own frame, rad/s."""
     acceleration: Array
-    """(3,) m/s² in the trunk's frame, gravity included."""
+    """(3,) of the trunk in its own frame, gravity included, m/s²."""
     joint_position: Array
+    """(leg, 3) in rad."""
     joint_velocity: Array
+    """(leg, 3) in rad/s."""
     torque: Array
-    """N m, positive in the joint's direction."""
+    """(leg, 3) positive in the joint's direction, N m."""
     temperature: Array
-    """°C of the motors."""
+    """(leg, 3) of the motors, °C."""
     foot_force: Array
-    """(4,) raw, with an offset that drifts."""
+    """(leg,) raw, with an offset that drifts, about N."""
 
 
 class Command(NamedTuple):
-    """What the motors are to do: torque = kp (position - q) - kd dq. Tables (leg, 3)."""
+    """Targets and gains of all motors: torque = kp (position - q) - kd dq."""
 
     position: Array
+    """(leg, 3) in rad."""
     kp: Array
+    """(leg, 3) in N m / rad."""
     kd: Array
+    """(leg, 3) in N m s / rad."""
 
     @property
     def is_damping(self) -> bool:
@@ -103,12 +115,12 @@ class Command(NamedTuple):
 
 
 def damping_command() -> Command:
-    """Brake every joint, hold none."""
-    return Command(np.full((4, 3), POSITION_STOP), np.zeros((4, 3)), np.full((4, 3), DAMPING_KD))
+    """The command that brakes every joint and holds none."""
+    return Command(np.full(TABLE, POSITION_STOP), np.zeros(TABLE), np.full(TABLE, DAMPING_KD))
 
 
 def encode_state(state: State) -> bytes:
-    """LowState, as the robot sends it."""
+    """The LowState datagram of a state, as the robot sends it."""
     message = np.zeros((), LOW_STATE)
     message["levelFlag"] = LOW_LEVEL
     message["imu"]["quaternion"], message["imu"]["gyroscope"] = state.quaternion, state.angular_velocity
@@ -141,7 +153,7 @@ def decode_state(data: bytes) -> State:
 
 
 def encode_command(command: Command) -> bytes:
-    """LowCmd, as the robot expects it."""
+    """The LowCmd datagram of a command, as the robot expects it."""
     message = np.zeros((), LOW_COMMAND)
     message["levelFlag"] = LOW_LEVEL
     motors = message["motorCmd"][:_MOTORS]
@@ -157,7 +169,7 @@ def decode_command(data: bytes) -> Command:
 
 
 def command_for_sdk(command: Command) -> NDArray[np.float32]:
-    """(60,) for the SDK's Python module: q, Kp, dq, Kd, tau of every motor, an order other than the struct's."""
+    """(60,) numbers for the SDK's Python module: q, Kp, dq, Kd, tau of every motor, in another order than LowCmd's."""
     numbers = np.zeros((_MOTORS, 5), np.float32)
     numbers[:, 0], numbers[:, 1], numbers[:, 3] = (_theirs(part) for part in command)
     return numbers.ravel()
@@ -219,7 +231,7 @@ def _checked(data: bytes, layout: np.dtype[np.void]) -> NDArray[np.void]:
 
 def _ours(motors: NDArray[Any]) -> Array:
     """(12,) in Unitree's order -> (leg, 3) in ours."""
-    table: Array = motors.reshape(4, 3)[_LEGS].astype(np.float64)
+    table: Array = motors.reshape(TABLE)[_LEGS].astype(np.float64)
     return table
 
 

@@ -1,6 +1,6 @@
-"""Where an A1 went, from its own sensors: feet that stand do not move, so the trunk moves against them.
+"""Dead reckoning of an A1 from its own sensors: feet that stand do not move, so the trunk moves against them.
 
-Shapes: T samples; legs FL, FR, HL, HR. It is dead reckoning: slipping feet and a drifting heading add up.
+Shapes: T samples; legs FL, FR, HL, HR. Slipping feet and a drifting heading add up.
 """
 
 from typing import Final
@@ -8,23 +8,29 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.rotations import rotation_of
+
 Array = NDArray[np.float64]
 
 HIPS: Final = np.array([(0.183, 0.047, 0.0), (0.183, -0.047, 0.0), (-0.183, 0.047, 0.0), (-0.183, -0.047, 0.0)])
-"""m, of the hip joints in the trunk."""
+"""(leg, 3) places of the hip joints in the trunk, m."""
 OUTWARD: Final = np.array([0.08505, -0.08505, 0.08505, -0.08505])
-"""m from a hip joint to its thigh joint, to the left."""
+"""(leg,) distance from a hip joint to its thigh joint, to the left, m."""
 LINK: Final = 0.2
-"""m, length of thigh and of calf."""
+"""Length of thigh and of calf, m."""
 FOOT_RADIUS: Final = 0.02
+"""Radius of a foot, m."""
 BELLY: Final = 0.057
-"""m of the trunk's middle above the ground when it lies."""
+"""Height of the trunk's middle above the ground when it lies, m."""
 STANDING: Final = 5.0
-"""N. A foot pressed harder than this stands."""
+"""Force on a foot above which it stands, N."""
 
 
 def feet(position: Array, velocity: Array) -> tuple[Array, Array]:
-    """(where feet are, how fast they move) in the trunk's frame, (T, leg, 3) each, from joints (T, leg, 3)."""
+    """(places in m, velocities in m/s) of the feet in the trunk's frame, (T, leg, 3) each.
+
+    From joint positions in rad and joint velocities in rad/s, (T, leg, 3) each.
+    """
     hip, thigh, knee = position[..., 0], position[..., 1], position[..., 1] + position[..., 2]
     d_hip, d_thigh, d_knee = velocity[..., 0], velocity[..., 1], velocity[..., 1] + velocity[..., 2]
     forward = -LINK * (np.sin(thigh) + np.sin(knee))
@@ -42,7 +48,11 @@ def feet(position: Array, velocity: Array) -> tuple[Array, Array]:
 def reckon(
     time: Array, quaternion: Array, angular_velocity: Array, position: Array, velocity: Array, foot_force: Array
 ) -> tuple[Array, Array]:
-    """(position in the world, velocity in the trunk's frame) of the trunk, (T, 3) each, from measurements."""
+    """(position in the world in m, velocity in its own frame in m/s) of the trunk, (T, 3) each.
+
+    From time (T,) in s, orientation (T, 4), angular velocity (T, 3) in rad/s, joint positions and velocities
+    (T, leg, 3) in rad and rad/s, and foot forces (T, leg) in N.
+    """
     place, speed = feet(position, velocity)
     speed[..., 0] -= FOOT_RADIUS * (velocity[..., 1] + velocity[..., 2] + angular_velocity[:, None, 1])  # feet roll
     standing = (foot_force > STANDING).astype(float)
@@ -57,14 +67,3 @@ def reckon(
     heights = -np.einsum("tj,tlj->tl", rotation[:, 2], place) + FOOT_RADIUS
     path[:, 2] = np.maximum(heights.max(axis=1), BELLY)
     return path, trunk
-
-
-def rotation_of(quaternion: Array) -> Array:
-    """(T, 3, 3) from the trunk's frame to the world's, of unit quaternions (T, 4) w x y z."""
-    w, x, y, z = quaternion.T
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.moveaxis(np.array(rows), -1, 0)

@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.deploy.messages import Command, State, damping_command
+from ncap.deploy.following import Following
+from ncap.deploy.messages import DAMPING_KD, TABLE, Command, State, damping_command
+from ncap.rotations import tilt_deg
 from ncap.sim.robot import Robot
 
 Array = NDArray[np.float64]
@@ -20,58 +22,67 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What is allowed. The defaults are the A1's."""
+    """Limits of commands and measurements. The defaults are the A1's."""
 
     position_low: tuple[float, float, float] = (-0.801, -1.049, -2.699)
-    """rad: hip, thigh, calf. A milliradian inside the SDK's limits, because messages round."""
+    """Lowest targets of hip, thigh and calf, rad. A milliradian inside the SDK's limits, because messages round."""
     position_high: tuple[float, float, float] = (0.801, 4.189, -0.917)
+    """Highest targets of hip, thigh and calf, rad."""
+    position_margin: float = 0.3
+    """Angle by which a joint may report a position beyond its limits, rad; more is a broken encoder."""
     slew: float = 21.0
-    """rad/s of a target: the fastest that the motors turn."""
+    """Fastest change of a target, rad/s: the fastest that the motors turn."""
     torque: float = 33.5
-    """N m that a command may ask for in the measured state."""
+    """Torque that a command may ask for in the measured state, N m."""
     measured_torque: float = 40.0
-    """N m that a motor may report; more is a collision, or a broken sensor."""
+    """Torque that a motor may report, N m; more is a collision, or a broken sensor."""
     velocity: float = 25.0
-    """rad/s that a joint may report."""
+    """Velocity that a joint may report, rad/s."""
     patience: int = 3
-    """Successive states beyond a limit of velocity or torque that make a fault: single ones are noise."""
+    """Successive states beyond a limit of position, velocity or torque that make a fault: single ones are noise."""
     tilt_deg: float = 45.0
-    """Roll or pitch."""
+    """Largest roll or pitch, degrees."""
     state_age: float = 0.040
-    """s. So that damping has reached the robot when the state is 50 ms old."""
+    """Age of the newest state, s: damping must have reached the robot when the state is 50 ms old."""
     tick_jump: float = 0.1
-    """s by which the robot's clock may run ahead of ours between two states."""
+    """Time by which the robot's clock may run ahead of ours between two states, s."""
+    following: float = 0.15
+    """Smallest share of the asked torque that the motors must report; less is a robot that hears no commands."""
     warm: float = 50.0
-    """°C of a motor that is worth a warning."""
+    """Temperature of a motor that is worth a warning, °C."""
     hot: float = 60.0
-    """°C of a motor that ends the run."""
+    """Temperature of a motor that is a fault, °C."""
     deadline: float = 0.020
-    """s between two commands: the SDK's server gives up after 22 ms."""
+    """Time between two commands, s: the SDK's server gives up after 22 ms."""
     missed_deadlines: int = 3
     """Missed deadlines within a second that make a fault."""
     longest_gap: float = 0.050
-    """s between two commands that is a fault at once."""
+    """Time between two commands that is a fault at once, s."""
 
 
 class Received(NamedTuple):
-    """A state, and when it came."""
+    """A state with its time of arrival."""
 
     state: State
     at: float
+    """Time of arrival by the link's clock, s."""
 
 
 class Fault(NamedTuple):
     """Why the robot is damped."""
 
     kind: str
+    """One of a few names, such as tilt or old state."""
     detail: str
+    """What was measured, for a person."""
     at: float
+    """Time by the link's clock, s."""
 
 
 CLOCK_DRIFT: Final = 2e-4
-"""By how much, in s/s, the robot's clock and ours may run apart without its states seeming to age."""
+"""Rate at which the robot's clock and ours may run apart without its states seeming to age, s/s."""
 STALE_JUMP: Final = 1.0
-"""s back in the robot's time: less is a message that was overtaken, more is a robot that was restarted."""
+"""Step back of the robot's clock, s: less is a message that was overtaken, more is a robot that was restarted."""
 
 
 class Safety:
@@ -81,12 +92,15 @@ class Safety:
         self.robot, self.limits, self.tick_seconds = robot, limits, tick_seconds
         self.fault: Fault | None = None
         self._low, self._high = np.array(limits.position_low), np.array(limits.position_high)
+        self._middle, self._half = (self._low + self._high) / 2, (self._high - self._low) / 2
         self.state: State | None = None
         """The newest state that was accepted."""
         self._previous: Array | None = None
+        self._following = Following(robot, limits.torque)
         self._commanded_at: float | None = None
         self._missed: list[float] = []
-        self._too_fast = self._too_strong = 0
+        self._now = -np.inf
+        self._beyond = {"position": 0, "velocity": 0, "torque": 0}
         self._heard_at = self._accepted_at = -np.inf
         self._robot_time = 0.0
         self._delay = np.inf
@@ -98,23 +112,32 @@ class Safety:
 
     @property
     def reference(self) -> Array:
-        """(leg, 3) rad, from where the next target may go: the last one, or the measured pose before the first."""
+        """(leg, 3) where the next target starts from, rad: the last target, or the measured pose before the first."""
         if self._previous is not None:
             return self._previous
-        return np.zeros((4, 3)) if self.state is None else np.clip(self.state.joint_position, self._low, self._high)
+        return np.zeros(TABLE) if self.state is None else np.clip(self.state.joint_position, self._low, self._high)
 
     def watch(self, received: Received | None, now: float) -> None:
-        """Take what the link last brought: the same thing again if nothing came."""
+        """Judge what the link last brought at time now in s: the same state again if nothing new came."""
+        self._check_clock(now, now if received is None else received.at)
         if self.fault is None and received is not None and received.at > self._heard_at:
             self._heard_at = received.at
             if self._is_new(received):
                 self._judge(received.state, now)
                 self.state = received.state
+                self._check_following(received.state, now)
         if self.fault is None and self.state is not None:
             age = now - (self._robot_time + self._delay)
             if age > self.limits.state_age:
                 kind = "frozen tick" if self._heard_at > self._accepted_at else "old state"
-                self._fail(kind, f"the newest state is {1e3 * age:.0f} ms old", now)
+                self.fail(kind, f"the newest state is {1e3 * age:.0f} ms old", now)
+
+    def _check_clock(self, now: float, at: float) -> None:
+        """Only a clock that goes on tells how old a state is and how far a target may move."""
+        if self._now <= now < np.inf and at <= now:
+            self._now = now
+        else:
+            self.fail("clock", f"our clock shows {now:.3f} s after {max(self._now, at):.3f} s", now)
 
     def _is_new(self, received: Received) -> bool:
         """Whether the robot's clock has moved on. Follows that clock, and how long its messages take at best."""
@@ -125,7 +148,7 @@ class Safety:
             ticks = (state.tick - self.state.tick + 2**31) % 2**32 - 2**31  # the counter wraps around
             elapsed = ticks * self.tick_seconds
             if elapsed - (at - self._accepted_at) > self.limits.tick_jump or elapsed < -STALE_JUMP:
-                self._fail("jumping tick", f"the robot's clock moved by {elapsed:.3f} s", at)
+                self.fail("jumping tick", f"the robot's clock moved by {elapsed:.3f} s", at)
             if elapsed <= 0.0:
                 return False
             self._delay += CLOCK_DRIFT * (at - self._accepted_at)
@@ -136,67 +159,82 @@ class Safety:
 
     def _judge(self, state: State, now: float) -> None:
         limits = self.limits
-        if not math.isfinite(sum(float(part.sum()) for part in state[1:])):
-            self._fail("state is not a number", "some sensor reads NaN or infinity", now)
+        # one test for all sensors: squares cannot cancel, so NaN and infinity survive their sum
+        if not math.isfinite(sum(float(np.vdot(part, part)) for part in state[1:])):
+            self.fail("state is not a number", "some sensor reads NaN or infinity", now)
             return
         if abs(math.hypot(*state.quaternion) - 1.0) > 0.1:
-            self._fail("no orientation", "the quaternion has not length 1", now)
+            self.fail("no orientation", "the quaternion has not length 1", now)
             return
-        tilt = tilt_deg(state.quaternion)
-        speed, torque = float(np.abs(state.joint_velocity).max()), float(np.abs(state.torque).max())
-        self._too_fast = self._too_fast + 1 if speed > limits.velocity else 0
-        self._too_strong = self._too_strong + 1 if torque > limits.measured_torque else 0
-        hottest = float(state.temperature.max())
+        tilt, hottest = tilt_deg(state.quaternion), float(state.temperature.max())
         if tilt > limits.tilt_deg:
-            self._fail("tilt", f"roll or pitch is {tilt:.0f}°", now)
-        elif self._too_fast >= limits.patience:
-            self._fail("velocity", f"a joint turns at {speed:.1f} rad/s", now)
-        elif self._too_strong >= limits.patience:
-            self._fail("torque", f"a motor reports {torque:.1f} N m", now)
+            self.fail("tilt", f"roll or pitch is {tilt:.0f}°", now)
         elif hottest >= limits.hot:
-            self._fail("temperature", f"a motor has {hottest:.0f} °C", now)
+            self.fail("temperature", f"a motor has {hottest:.0f} °C", now)
+        outside = float((np.abs(state.joint_position - self._middle) - self._half).max())
+        self._count("position", outside, limits.position_margin, "a joint reports {:.2f} rad beyond its limits", now)
+        speed, torque = float(np.abs(state.joint_velocity).max()), float(np.abs(state.torque).max())
+        self._count("velocity", speed, limits.velocity, "a joint turns at {:.1f} rad/s", now)
+        self._count("torque", torque, limits.measured_torque, "a motor reports {:.1f} N m", now)
+
+    def _count(self, kind: str, value: float, limit: float, detail: str, now: float) -> None:
+        """Count successive states beyond a limit; too many are a fault."""
+        self._beyond[kind] = self._beyond[kind] + 1 if value > limit else 0
+        if self._beyond[kind] >= self.limits.patience:
+            self.fail(kind, detail.format(value), now)
+
+    def _check_following(self, state: State, now: float) -> None:
+        if self.fault is None:
+            share = self._following.share(state, now)
+            if share < self.limits.following:
+                self.fail("not following", f"the motors give {share:.0%} of the torque that they are asked for", now)
 
     def command(self, target: Array | None, now: float) -> Command:
-        """The command for wanted joint positions (leg, 3) in rad. None wants damping, and so does every fault."""
+        """The command for wanted joint positions (leg, 3) in rad at time now in s. None, or a fault, gives damping."""
+        self._check_clock(now, now)
         elapsed = 0.0 if self._commanded_at is None else now - self._commanded_at
         self._commanded_at = now
         if target is None:
             self._previous = None
+            self._following.restart()
             return damping_command()
         self._check_deadline(elapsed, now)
         if self.fault is None and self.state is None:
-            self._fail("no state", "a command was asked for before the robot was heard", now)
+            self.fail("no state", "a command was asked for before the robot was heard", now)
         if self.fault is None and not np.isfinite(target).all():
-            self._fail("target is not a number", "the policy asked for NaN or infinity", now)
+            self.fail("target is not a number", "the policy asked for NaN or infinity", now)
         if self.fault is not None or self.state is None:
             return damping_command()
         previous, reach = self.reference, self.limits.slew * min(elapsed, self.limits.deadline)
-        self._previous = np.clip(np.clip(target, self._low, self._high), previous - reach, previous + reach)
+        self._previous = np.clip(np.clip(target, previous - reach, previous + reach), self._low, self._high)
+        self._following.target = self._previous
         return self._gentle(self._previous, self.state)
 
     def _gentle(self, position: Array, state: State) -> Command:
         """Hold positions with gains that ask no motor for more than the limit in the measured state.
 
-        A motor at its limit gives the same torque as with the full gains, so this costs the policy nothing.
+        A motor at its limit gives the same torque as with the full gains, so this costs the policy nothing. A joint
+        that is far off or fast is still braked as in damping, and held only with what the brake leaves of the limit.
         """
-        asked = self.robot.kp * (position - state.joint_position) - self.robot.kd * state.joint_velocity
-        scale = np.minimum(1.0, self.limits.torque / np.maximum(np.abs(asked), 1e-9))
-        return Command(position, self.robot.kp * scale, self.robot.kd * scale)
+        robot, limit = self.robot, self.limits.torque
+        error, velocity = position - state.joint_position, state.joint_velocity
+        asked = robot.kp * error - robot.kd * velocity
+        scale = np.minimum(1.0, limit / np.maximum(np.abs(asked), 1e-9))
+        kp, kd = robot.kp * scale, robot.kd * scale
+        brake = min(robot.kd, DAMPING_KD)
+        weak = kd < brake
+        if weak.any():
+            left = (np.copysign(limit, asked) + brake * velocity) / np.where(error == 0.0, np.inf, error)
+            kp, kd = np.where(weak, np.clip(left, 0.0, robot.kp), kp), np.maximum(kd, brake)
+        return Command(position, kp, kd)
 
     def _check_deadline(self, elapsed: float, now: float) -> None:
         if elapsed > self.limits.deadline:
             self._missed = [moment for moment in self._missed if now - moment < 1.0] + [now]
         if elapsed > self.limits.longest_gap or len(self._missed) >= self.limits.missed_deadlines:
-            self._fail("missed deadline", f"{1e3 * elapsed:.0f} ms between two commands", now)
+            self.fail("missed deadline", f"{1e3 * elapsed:.0f} ms between two commands", now)
 
-    def _fail(self, kind: str, detail: str, now: float) -> None:
+    def fail(self, kind: str, detail: str, now: float) -> None:
+        """Latch a fault at time now in s, unless there is one already."""
         if self.fault is None:
             self.fault = Fault(kind, detail, now)
-
-
-def tilt_deg(quaternion: Array) -> float:
-    """Roll or pitch in degrees, whichever is larger, of an orientation (4,) w x y z, whatever its heading."""
-    w, x, y, z = quaternion.tolist()
-    up = w * w - x * x - y * y + z * z
-    across = max(abs(2 * (x * z - w * y)), abs(2 * (y * z + w * x)))
-    return math.degrees(math.atan2(across, up))

@@ -2,80 +2,85 @@
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from ncap.deploy.flight import FlightFacts, FlightRecorder
+from ncap.deploy.contract import check_policy, robot_of
+from ncap.deploy.flight import FlightRecorder, facts_about
+from ncap.deploy.flight_plan import FlightPlan
 from ncap.deploy.guard import Guard
 from ncap.deploy.link import LcmLink, Link, SdkLink, TwinLink, lcm_url
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment, Outcome, Schedule, stopped_by_signals
-from ncap.deploy.pilot import find_pilot
 from ncap.errors import UserError
+from ncap.sim.robot import Robot
+from ncap.trained import TrainedPolicy
 
 
-def open_link(name: str, seed: int) -> Link:
-    """The link of that name: lcm://…, sdk or twin. Only the twin needs the simulator."""
+def open_link(name: str, seed: int, robot: Robot) -> Link:
+    """The link of that name: lcm://…, sdk or twin. Only the twin needs the simulator, the seed and the robot."""
     if name == "sdk":
         return SdkLink()
     if name == "twin":
         from ncap.deploy.twin import Twin
 
-        return TwinLink(Twin(seed=seed))
+        return TwinLink(Twin(seed=seed, robot=robot))
     return LcmLink(lcm_url(name))
 
 
 def fly(
-    policy: str,
-    link_name: str,
-    *,
-    armed: bool,
-    rearm: bool,
-    seconds: float,
-    seed: int,
-    out: Path | None,
+    policy: TrainedPolicy,
+    plan: FlightPlan,
     report: Callable[[str], None],
     schedule: Schedule | None = None,
 ) -> tuple[Outcome, Path]:
-    """Fly a policy by name on a link by name. Returns what it came to and the flight's folder."""
-    if not seconds > 0:
-        raise UserError(f"the policy must run for more than 0 s, not {seconds:g}")
-    pilot = find_pilot(policy)
+    """(outcome, folder) of one flight of a policy. `report` gets lines for the operator.
+
+    A schedule replaces the usual durations of the phases, and then the plan's seconds.
+    """
+    check_policy(policy)
+    robot = robot_of(policy)
     with ExitStack() as stack:
-        link = open_link(link_name, seed)
+        link = open_link(plan.link, plan.seed, robot)
         stack.callback(link.close)
-        lock = stack.enter_context(CommanderLock(link.name, rearm=rearm)) if armed else None
-        if armed and isinstance(link, LcmLink):
-            stack.enter_context(Guard(link.name))
-        folder = out or Path("flights") / time.strftime("%Y-%m-%d-%H%M%S")
-        facts = FlightFacts(
-            title=f"{policy} on {link.name}{'' if armed else ', dry run'}",
-            task=pilot.task,
-            policy_checksum=pilot.checksum,
-            link=link.name,
-            armed=armed,
-            seed=seed,
-            neuron_names=pilot.neuron_names,
-        )
+        lock = stack.enter_context(CommanderLock(link.name, rearm=plan.rearm)) if plan.arm else None
+        guard = stack.enter_context(Guard(link.name)) if plan.arm and isinstance(link, LcmLink) else None
+        folder = plan.out or Path("flights") / time.strftime("%Y-%m-%d-%H%M%S")
+        facts = facts_about(policy, robot, link=link.name, armed=plan.arm, seed=plan.seed)
         recorder = stack.enter_context(FlightRecorder(folder, facts))
         deployment = Deployment(
             link,
-            pilot,
-            armed=armed,
-            schedule=schedule or Schedule(policy=seconds),
-            seed=seed,
+            policy,
+            armed=plan.arm,
+            schedule=schedule or Schedule(policy=plan.seconds),
+            robot=robot,
+            seed=plan.seed,
             recorder=recorder,
+            guard=guard,
+            lock=lock,
             report=report,
         )
         stack.enter_context(stopped_by_signals(deployment))
-        try:
-            outcome = deployment.run()
-        except UserError:
-            raise
-        except BaseException as error:
-            if lock is not None:
-                lock.latch(f"the program failed: {type(error).__name__}")
-            raise
-        if lock is not None and outcome.fault is not None:
-            lock.latch(f"{outcome.fault.kind}: {outcome.fault.detail}")
-        return outcome, folder
+        outcome = _run(deployment, lock)
+    outcome.unrecorded = recorder.failure
+    return outcome, folder
+
+
+def _run(deployment: Deployment, lock: CommanderLock | None) -> Outcome:
+    """Fly, and keep in the lock how it ended: nothing after a good end, a fault after any other one."""
+    fault = ""
+    try:
+        outcome = deployment.run()
+        if outcome.fault is not None:
+            fault = f"{outcome.fault.kind}: {outcome.fault.detail}"
+        return outcome
+    except OSError as error:
+        fault = f"the link failed: {error}"
+        raise UserError(f"the link to the robot failed: {error}") from None
+    except BaseException as error:
+        fault = f"the program failed: {type(error).__name__}"
+        raise
+    finally:
+        if lock is not None and deployment.outcome.sent:
+            with suppress(UserError):  # on a full disk it still says that the flight was not finished
+                lock.latch(fault)

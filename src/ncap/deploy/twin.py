@@ -1,7 +1,7 @@
-"""The twin: a MuJoCo A1 that speaks the robot's messages, differs from the trained one as asked, and can go wrong.
+"""The twin: a robot simulated by MuJoCo behind the robot's messages, with a domain gap and with faults on request.
 
-It lives in its own time, which only `advance` moves, so that tests and experiments need not wait; `serve` ties that
-time to the clock and the messages to LCM. Commands and states pass through the gap's network inside the twin.
+Its time is simulated and moves only by `advance`, so that tests and experiments need not wait; `serve` ties that time
+to the clock and the messages to LCM. Commands and states pass through the gap's network inside the twin.
 """
 
 import time
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.deploy import gap as gaps
+from ncap.deploy.contract import TICK
+from ncap.deploy.flight_plan import check_seconds, check_seed
 from ncap.deploy.gap import Channel, Gap
-from ncap.deploy.link import LcmEnd
+from ncap.deploy.lcm_udp import LcmEnd
 from ncap.deploy.messages import (
     COMMAND_CHANNEL,
     STATE_CHANNEL,
+    TABLE,
     Command,
     MalformedMessage,
     State,
@@ -26,20 +29,33 @@ from ncap.deploy.messages import (
     decode_command,
     encode_state,
 )
-from ncap.errors import unknown_name
+from ncap.errors import UserError, unknown_name
+from ncap.plan import LEGS
 from ncap.sim.a1 import A1
+from ncap.sim.robot import Robot
 from ncap.sim.terrain import Flat, Terrain
 from ncap.sim.world import Variation, World
 
 Array = NDArray[np.float64]
 
+RATE: Final = 1000
+"""Physics steps a second; the robot's clock counts them."""
 STATE_EVERY: Final = 2
 """Physics steps between two states: 500 a second."""
 COMMAND_TIMEOUT: Final = 0.022
-"""s without a command after which the motors brake by themselves, as the SDK's server does."""
+"""Time without a command after which the motors brake by themselves, as the SDK's server does, s."""
+LARGEST_KP: Final = 500.0
+"""Largest stiffness that the motors take, N m / rad: an assumption, since the A1's own limit is not published."""
+LARGEST_KD: Final = 20.0
+"""Largest damping that the motors take, N m s / rad: an assumption, too."""
 FIRST_TICK: Final = 123_456
-LYING: Final = ((0.0, 1.2, -2.65),) * 4
-"""rad. How the robot is folded before it settles on its belly."""
+"""What the robot's clock shows at first."""
+LYING: Final = ((0.0, 1.2, -2.65),) * len(LEGS)
+"""(leg, 3) the folded pose from which the robot settles on its belly, rad."""
+SETTLE_SECONDS: Final = 2.5
+"""Time that it is given to settle, s."""
+LONGEST_STALL: Final = 0.25
+"""Delay of a served twin behind the clock, s; after a longer one its time slips instead of catching up."""
 
 FAULTS: Final = {
     "silence": "no more states are sent",
@@ -55,68 +71,82 @@ FAULTS: Final = {
     "tilt": "the robot is turned over by 60°",
     "deaf": "commands no longer arrive",
 }
+"""What can go wrong, by name."""
 _BROKEN: Final = {"nan": np.nan, "overspeed": 40.0, "overtorque": 60.0, "hot": 65.0}
 
 
 class Truth(NamedTuple):
-    """What only a simulated robot can tell."""
+    """The simulated state of a twin, which sensors only approximate."""
 
     position: Array
     """(3,) of the trunk, m."""
     up: Array
     """(3,) the vertical in the trunk's frame."""
     joint_position: Array
+    """(leg, 3) in rad."""
     joint_velocity: Array
+    """(leg, 3) in rad/s."""
     torque: Array
+    """(leg, 3) that the motors give, N m."""
     trunk_touches: bool
+    """Whether the trunk touches the ground."""
 
 
 class Twin:
-    """A robot that lies on its belly and waits for commands."""
+    """A simulated robot that lies on its belly and follows commands."""
 
     def __init__(
         self,
         gap: Gap | None = None,
         *,
         seed: int = 0,
+        robot: Robot = A1,
         terrain: Terrain | None = None,
         faults: Sequence[tuple[float, str]] = (),
     ) -> None:
-        """Make a robot; faults are (time in s, name) of what will go wrong."""
+        """Put a robot on its belly; faults are (time in s, name) of what will go wrong."""
+        check_seed(seed)
         self.gap = gap or Gap()
-        self.world = World(A1, terrain or Flat())
+        self.world = World(robot, terrain or Flat())
         self._model = self.world.variant(
             Variation(friction=self.gap.friction, trunk_mass_scale=self.gap.mass, terrain_seed=seed)
         )
         self._model.actuator_forcerange *= self.gap.strength
         self._data = mujoco.MjData(self._model)
         self._random = seeding.generator(seed, "twin noise")
-        constant = seeding.generator(seed, "twin bias").normal(size=(2, 4, 3)) * self.gap.bias
+        constant = seeding.generator(seed, "twin bias").normal(size=(2, *TABLE)) * self.gap.bias
         self._position_bias, self._torque_bias = constant[0] * gaps.POSITION_BIAS, constant[1] * gaps.TORQUE_BIAS
         self._to_robot = Channel(self.gap, seeding.generator(seed, "twin commands"))
         self._from_robot = Channel(self.gap, seeding.generator(seed, "twin states"))
         self.steps = 0
+        """Physics steps so far."""
         self.malformed = 0
-        """Datagrams that were dropped."""
+        """Malformed commands that were dropped."""
+        self.noise = 0
+        """Datagrams on its network that were no messages."""
+        self.refused = 0
+        """Commands that were dropped because a position or a gain in them is not finite."""
+        self.limited = 0
+        """Commands that were followed with other gains than they asked for: in [0, LARGEST_KP] and [0, LARGEST_KD]."""
         self.command = damping_command()
         """The command that the motors follow."""
         self.damped_at: float | None = 0.0
-        """When the motors began to brake; None while they follow positions."""
+        """Time at which the motors began to brake, s; None while they follow positions."""
         self._heard_at = -np.inf
         self.heard = 0
         """Commands that were understood."""
         self._faults: dict[str, float] = {}
-        self._coming = sorted((moment, check_fault(name)) for moment, name in faults)
+        self._coming = sorted(check_fault_at(moment, name) for moment, name in faults)
         self._frozen_tick = 0
         self._lie_down()
 
     @property
     def time(self) -> float:
         """The robot's time, s."""
-        return self.steps / 1000
+        return self.steps / RATE
 
     def inject(self, fault: str) -> None:
-        """Let something go wrong from now on."""
+        """Let a fault begin now."""
         self._frozen_tick = self._tick()
         self._faults[check_fault(fault)] = self.time
         if fault == "tilt":
@@ -125,13 +155,13 @@ class Twin:
             mujoco.mju_mulQuat(self._data.qpos[3:7], self._data.qpos[3:7].copy(), turned)
 
     def send(self, data: bytes) -> None:
-        """A command datagram enters the network."""
+        """Put a command datagram into the network."""
         self._to_robot.send(data, self.time)
 
     def advance(self, until: float) -> list[bytes]:
-        """Move to a moment. Returns the state datagrams that came out of the network on the way."""
+        """Simulate until a moment in s. Returns the state datagrams that came out of the network on the way."""
         arrived: list[bytes] = []
-        while self.steps < round(until * 1000):
+        while self.steps < round(until * RATE):
             while self._coming and self._coming[0][0] <= self.time:
                 self.inject(self._coming.pop(0)[1])
             self._listen()
@@ -143,23 +173,23 @@ class Twin:
         return arrived
 
     def truth(self) -> Truth:
-        """What really is."""
+        """The simulated state now."""
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, self._data.qpos[3:7])
         return Truth(
             position=self._data.qpos[0:3].copy(),
             up=rotation[6:9],
-            joint_position=self._data.qpos[self.world.position_columns].reshape(4, 3),
-            joint_velocity=self._data.qvel[self.world.velocity_columns].reshape(4, 3),
-            torque=self._data.actuator_force.reshape(4, 3).copy(),
-            trunk_touches=bool(self._data.sensordata[4] > 0),
+            joint_position=self._data.qpos[self.world.position_columns].reshape(TABLE),
+            joint_velocity=self._data.qvel[self.world.velocity_columns].reshape(TABLE),
+            torque=self._data.actuator_force.reshape(TABLE).copy(),
+            trunk_touches=bool(self._data.sensordata[len(LEGS)] > 0),
         )
 
     def _lie_down(self) -> None:
         model, data = self._model, self._data
-        data.qpos[:], _ = self.world.standing(model, np.array(LYING) - A1.mid)
+        data.qpos[:], _ = self.world.standing(model, np.array(LYING) - self.world.robot.mid)
         self._obey(damping_command())
-        mujoco.mj_step(model, data, nstep=2500)
+        mujoco.mj_step(model, data, nstep=round(SETTLE_SECONDS * RATE))
         data.qvel[:], data.time = 0.0, 0.0
 
     def _listen(self) -> None:
@@ -167,11 +197,18 @@ class Twin:
             if "deaf" in self._faults:
                 continue
             try:
-                self._obey(decode_command(datagram))
-                self._heard_at = self.time
-                self.heard += 1
+                command = decode_command(datagram)
             except MalformedMessage:
                 self.malformed += 1
+                continue
+            if not np.isfinite(command).all():
+                self.refused += 1
+                continue
+            kp, kd = np.clip(command.kp, 0.0, LARGEST_KP), np.clip(command.kd, 0.0, LARGEST_KD)
+            self.limited += not (np.array_equal(kp, command.kp) and np.array_equal(kd, command.kd))
+            self._obey(Command(command.position, kp, kd))
+            self._heard_at = self.time
+            self.heard += 1
         if self.time - self._heard_at > COMMAND_TIMEOUT and not self.command.is_damping:
             self._obey(damping_command())
 
@@ -192,21 +229,23 @@ class Twin:
         if "frozen-tick" in self._faults:
             return self._frozen_tick
         if "restart" in self._faults:
-            return round(1000 * (self.time - self._faults["restart"]))
-        return FIRST_TICK + self.steps + (500 if "jumping-tick" in self._faults else 0)
+            return round(RATE * (self.time - self._faults["restart"]))
+        return FIRST_TICK + self.steps + (RATE // 2 if "jumping-tick" in self._faults else 0)
 
     def _datagram(self) -> bytes:
-        """What the sensors say now, with their errors, as a message that may be damaged."""
-        data, size, faults = self._data, (4, 3), self._faults
-        noise = self.gap.noise * self._random.normal(size=(4, 4, 3)) if self.gap.noise else np.zeros((4, 4, 3))
-        position = data.qpos[self.world.position_columns].reshape(size)
-        velocity = data.qvel[self.world.velocity_columns].reshape(size) + gaps.VELOCITY_NOISE * noise[1]
-        torque = data.actuator_force.reshape(size) + gaps.TORQUE_NOISE * noise[2] + self._torque_bias
+        """The measurements of now with their errors, as a message that may be damaged."""
+        data, faults = self._data, self._faults
+        kinds = (4, *TABLE)  # noise of positions, velocities, torques and forces
+        noise = self.gap.noise * self._random.normal(size=kinds) if self.gap.noise else np.zeros(kinds)
+        position = data.qpos[self.world.position_columns].reshape(TABLE)
+        velocity = data.qvel[self.world.velocity_columns].reshape(TABLE) + gaps.VELOCITY_NOISE * noise[1]
+        torque = data.actuator_force.reshape(TABLE) + gaps.TORQUE_NOISE * noise[2] + self._torque_bias
         position = position + gaps.POSITION_NOISE * noise[0] + self._position_bias
-        temperature = np.full(size, 30.0)
+        temperature = np.full(TABLE, 30.0)
+        foot_force = data.sensordata[: len(LEGS)] + gaps.FORCE_NOISE * noise[3, :, 0] + self.gap.foot_force_offset
         tables = {"nan": position, "overspeed": velocity, "overtorque": torque, "hot": temperature}
         for fault in tables.keys() & faults.keys():
-            tables[fault][3, 2] = _BROKEN[fault]
+            tables[fault][-1, -1] = _BROKEN[fault]
         encoded = encode_state(
             State(
                 tick=self._tick(),
@@ -217,7 +256,7 @@ class Twin:
                 joint_velocity=velocity,
                 torque=torque,
                 temperature=temperature,
-                foot_force=data.sensordata[0:4] + gaps.FORCE_NOISE * noise[3, :, 0] + self.gap.foot_force_offset,
+                foot_force=foot_force,
             )
         )
         if "short" in faults:
@@ -228,20 +267,30 @@ class Twin:
 
 
 def check_fault(name: str) -> str:
-    """The name, if it is a fault's."""
+    """The name, if it is in FAULTS; otherwise a UserError."""
     if name not in FAULTS:
         raise unknown_name("fault", name, FAULTS)
     return name
 
 
+def check_fault_at(moment: float, name: str) -> tuple[float, str]:
+    """(moment, name) of a fault, if there is such a fault and it can come at that time in s."""
+    if not 0 <= moment < np.inf:
+        raise UserError(f"fault {check_fault(name)} comes at a time of 0 s or later, not at {moment:g} s")
+    return moment, check_fault(name)
+
+
 def serve(twin: Twin, url: str, seconds: float | None = None) -> None:
-    """Be a robot on an LCM network in real time, for ever or for some seconds."""
+    """Answer on an LCM network in real time like a robot, until the process ends or for some seconds."""
+    if seconds is not None:
+        check_seconds(seconds, "a twin runs")
     with LcmEnd(url, COMMAND_CHANNEL, twin.send) as end:
         started = time.monotonic()
         while seconds is None or twin.time < seconds:
-            end.wait_until(started + twin.time + 0.002)
+            end.wait_until(started + twin.time + TICK)
             behind = time.monotonic() - started
-            if behind - twin.time > 0.25:  # the machine slept: let the robot's time slip rather than catch up
-                started += behind - twin.time - 0.002
+            if behind - twin.time > LONGEST_STALL:
+                started += behind - twin.time - TICK
             for datagram in twin.advance(time.monotonic() - started):
                 end.publish(STATE_CHANNEL, datagram)
+            twin.noise = end.malformed

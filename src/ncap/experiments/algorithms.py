@@ -3,19 +3,15 @@
 The runs of evolution are those of the performance experiment.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.experiments.library import MARK, Library, Scale
-from ncap.experiments.tables import write_table
-from ncap.runs import read_progress
-
-Array = NDArray[np.float64]
+from ncap.experiments.curves import Curve, read_curve
+from ncap.experiments.library import Library, Scale
+from ncap.report.tables import write_table
 
 TASKS: Final[tuple[str, ...]] = ("flat-walk", "bumpy-walk")
 CONDITIONS: Final = {
@@ -25,23 +21,9 @@ CONDITIONS: Final = {
     "PPO, MLP": {"algorithm": "ppo", "policy": "mlp"},
     "D4PG, MLP": {"algorithm": "d4pg", "policy": "mlp"},
 }
+"""Settings of Training by the names of the curves."""
 COLOURS: Final = dict(zip(CONDITIONS, ("#D55E00", "#0072B2", "#E69F00", "#56B4E9", "#009E73"), strict=True))
 """Circuits in red and yellow, MLPs in blue and green."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Test returns of one run, before each of its epochs."""
-
-    steps: Array
-    cpu_seconds: Array
-    """Of learning and testing together, on however many threads."""
-    returns: Array
-
-    def first(self, kind: str) -> float:
-        """Steps or CPU-seconds until the mark is reached; infinite if it never is."""
-        reached = np.flatnonzero(self.returns >= MARK)
-        return float(getattr(self, kind)[reached[0]]) if len(reached) else np.inf
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
@@ -61,23 +43,13 @@ def run(library: Library, scale: Scale, out: Path) -> None:
             "best": np.mean([one.returns.max() for one in runs]),
             "steps": np.mean([one.steps[-1] for one in runs]),
             "cpu_seconds": np.mean([one.cpu_seconds[-1] for one in runs]),
-            "steps_to_0.9_median": np.median([one.first("steps") for one in runs]),
-            "cpu_seconds_to_0.9_median": np.median([one.first("cpu_seconds") for one in runs]),
+            "steps_to_0.9_median": np.median([one.until_learned("steps") for one in runs]),
+            "cpu_seconds_to_0.9_median": np.median([one.until_learned("cpu_seconds") for one in runs]),
         }
         for (task, name), runs in found.items()
     ]
     write_table(out / "algorithms.csv", rows)
     _figure(found, tasks, out / "algorithms.png")
-
-
-def read_curve(place: Path) -> Curve:
-    """The curve of a run directory."""
-    rows = read_progress(place)
-    return Curve(
-        steps=np.array([row["steps"] for row in rows]),
-        cpu_seconds=np.cumsum([0.0] + [row["cpu_seconds"] for row in rows[:-1]]),
-        returns=np.array([row["test_return"] for row in rows]),
-    )
 
 
 @plots.styled

@@ -2,31 +2,36 @@
 
 The robot is a twin in another process, across a range of domain gaps. Everything between policy and motors is what a
 real robot gets: messages with checksums over LCM, the network's errors, calibration, safety layer, ramps. Only the time
-is simulated: both ends step together, so that an hour of flights takes minutes and ends the same every time.
-`python -m ncap.experiments.deployment OUT [POLICY …]` writes OUT/flights.csv, OUT/deployment.png and prints the table
-of docs/deploy.md.
+is simulated: both ends step together, so that an hour of flights takes minutes and ends the same every time. Finished
+flights are kept in flights.csv and not flown again.
 """
 
 import csv
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+import importlib.util
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
+from ncap.deploy.contract import TICK, check_policy, checksum, robot_of
+from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Gap
-from ncap.deploy.link import Link
+from ncap.deploy.link import Link, TwinLink
 from ncap.deploy.loop import Deployment, Schedule
-from ncap.deploy.pilot import find_pilot
 from ncap.deploy.stepped import stepped_twin
-from ncap.deploy.twin import Truth
-from ncap.errors import UserError
-from ncap.policies.storage import shipped_policies
+from ncap.deploy.twin import Truth, Twin
+from ncap.errors import UserError, unknown_name
+from ncap.experiments.library import Library, Scale
+from ncap.files import read_text, write_whole
+from ncap.report.tables import write_table
+from ncap.trained import TrainedPolicy, find_policy, load, shipped_policies
 
 Array = NDArray[np.float64]
 
@@ -61,63 +66,74 @@ GAPS: Final = {
     ),
     "all, hard": Gap(latency=0.020, jitter=0.010, loss=0.05, noise=2.0, bias=2.0, mass=1.4, friction=0.5, strength=0.7),
 }
-"""Delays are those of either direction."""
+"""Gaps by name. Delays are those of either direction."""
 SEEDS: Final = (0, 1, 2)
+"""Seeds of the flights across every gap."""
 COLLAPSED: Final = 0.15
-"""m. A trunk that is lower than this does not stand: it is at 0.34 m in the standing pose."""
+"""Height of the trunk below which a robot does not stand, m; in the standing pose it is 0.34."""
 SCHEDULE: Final = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.3, policy=8.0, halt=0.01, sit=0.01, damping=0.01)
+"""Phases of a flight, s."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlightResult:
-    """One flight, as the simulator saw it."""
+    """Results of one flight, as the simulator saw it."""
 
     policy: str
+    """Name of the policy, with its knock-outs."""
+    checksum: str
+    """Checksum of the policy's description and weights."""
     gap: str
+    """One of GAPS."""
     seed: int
+    planned: float
+    """Time for which the policy was to drive, s."""
     seconds: float
-    """The policy drove, up to a fall or to the end."""
+    """Time for which the policy drove, up to a fall or to the end, s."""
     distance: float
-    """m from where the policy began, as the crow flies."""
+    """Straight distance from where the policy began, m."""
     fell: bool
-    """Tilted beyond 45°, touched the ground with the trunk, or sank to the ground."""
+    """Whether it tilted beyond 45°, touched the ground with the trunk, or sank to the ground."""
     fault: str
-    """What the safety layer damped for, if it did."""
+    """Kind of the fault for which the safety layer damped; empty if there was none."""
     shake: float
-    """rad/s, root mean square of the trunk's roll and pitch rates: how smooth the walk is."""
+    """Root mean square of the trunk's roll and pitch rates, rad/s: small for a smooth walk."""
 
 
 class TruthfulLink(Link, Protocol):
-    """A link to a robot of which more can be known than it says."""
+    """A link to a twin, of which the simulated state is known as well as what it sends."""
 
     def truth(self) -> Truth:
-        """What really is."""
+        """The simulated state now."""
         ...
 
 
 class WatchedLink:
-    """Another link, of which the truth is kept while the policy drives."""
+    """Another link, which keeps the simulated states while the policy drives, and stops a flight that fell."""
 
     def __init__(self, link: TruthfulLink) -> None:
         self._link, self.name = link, link.name
         self.now, self.newest, self.send, self.close = link.now, link.newest, link.send, link.close
         self.flight: Deployment
         self.places: list[Array] = []
+        """(3,) of the trunk at every tick, m."""
         self.ups: list[Array] = []
+        """(3,) the vertical in the trunk's frame at every tick."""
         self.touched = False
+        """Whether the trunk touched the ground."""
 
     @property
     def malformed(self) -> int:
-        """Of the other link."""
+        """How many malformed datagrams the other link dropped."""
         return self._link.malformed
 
     @property
     def rivals(self) -> int:
-        """Of the other link."""
+        """How many commands of other senders the other link heard."""
         return self._link.rivals
 
     def wait_until(self, moment: float) -> None:
-        """Let the twin live until then, and look at it."""
+        """Let the twin simulate until a moment in s, and keep its state."""
         self._link.wait_until(moment)
         if self.flight.outcome.phases[-1][0] != "policy" or self.touched:
             return
@@ -130,13 +146,15 @@ class WatchedLink:
                 self.flight.stop()
 
 
-def fly(twin: TruthfulLink, policy: str, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> FlightResult:
-    """One flight of a policy to a twin that differs by the gap of that name."""
+def fly(twin: TruthfulLink, policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> FlightResult:
+    """The results of one flight of a policy to a twin that differs by the gap of that name."""
     link = WatchedLink(twin)
-    link.flight = Deployment(link, find_pilot(policy), armed=True, schedule=schedule, seed=seed)
+    link.flight = Deployment(link, policy, armed=True, schedule=schedule, seed=seed)
     try:
         outcome = link.flight.run()
     except UserError:
+        if "calibration" not in dict(link.flight.outcome.phases):
+            raise
         fault = "not calibrated"
     else:
         if outcome.stopped and not link.touched:
@@ -145,12 +163,14 @@ def fly(twin: TruthfulLink, policy: str, gap: str, seed: int, schedule: Schedule
     places, ups = np.array(link.places), np.array(link.ups)
     moved = len(places) > 1
     # the vertical in the trunk's frame moves with roll and pitch, not with yaw
-    rates = np.diff(ups[:, :2], axis=0) / 0.002 if moved else np.zeros((1, 2))
+    rates = np.diff(ups[:, :2], axis=0) / TICK if moved else np.zeros((1, 2))
     return FlightResult(
-        policy=policy,
+        policy=policy.name,
+        checksum=checksum(policy),
         gap=gap,
         seed=seed,
-        seconds=0.002 * len(places),
+        planned=schedule.policy,
+        seconds=TICK * len(places),
         distance=float(np.linalg.norm(places[-1, :2] - places[0, :2])) if moved else 0.0,
         fell=link.touched or fault == "tilt",
         fault=fault,
@@ -158,42 +178,135 @@ def fly(twin: TruthfulLink, policy: str, gap: str, seed: int, schedule: Schedule
     )
 
 
-def fly_all(policies: Sequence[str], gaps: Sequence[str], seeds: Sequence[int]) -> Iterator[FlightResult]:
-    """Every policy across every gap with every seed."""
-    for policy, gap, seed in product(policies, gaps, seeds):
-        with stepped_twin(GAPS[gap], seed) as twin:
-            yield fly(twin, policy, gap, seed)
+def fly_once(
+    policy: str,
+    gap: str = "none",
+    seed: int = 0,
+    *,
+    circuit: str | None = None,
+    without: Sequence[str] = (),
+    command: float | None = None,
+    schedule: Schedule = SCHEDULE,
+) -> FlightResult:
+    """The results of a single flight of a policy by its name, with a circuit, knock-outs or a command of choice."""
+    if gap not in GAPS:
+        raise unknown_name("gap", gap, GAPS)
+    found = find_policy(policy, circuit=circuit, without=without, command=command)
+    check_policy(found)
+    return _fly_to_new_twin(found, gap, check_seed(seed), schedule)
 
 
-def write_csv(path: Path, results: Sequence[FlightResult]) -> None:
-    """One row per flight."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
+def _fly_to_new_twin(policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule) -> FlightResult:
+    """One flight to a twin in another process over LCM; without LCM to one in this process, with the same results."""
+    robot = robot_of(policy)
+    if importlib.util.find_spec("lcm") is None:
+        return fly(TwinLink(Twin(GAPS[gap], seed=seed, robot=robot)), policy, gap, seed, schedule)
+    try:
+        with stepped_twin(GAPS[gap], seed, robot) as twin:
+            return fly(twin, policy, gap, seed, schedule)
+    except ConnectionError as error:
+        raise UserError(f"{error}: start the same command again, finished flights are kept") from None
+
+
+class FlightBook:
+    """Finished flights in a CSV file, one row each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.flights()
+
+    def flights(self) -> list[FlightResult]:
+        """All flights in the file."""
+        if not self.path.exists():
+            return []
+        try:
+            return [_result(row) for row in csv.DictReader(io.StringIO(read_text(self.path)))]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{self.path} is no table of flights ({error}): use another --out") from None
+
+    def find(self, policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule) -> FlightResult | None:
+        """The flight of this policy, gap, seed and length; None if it is not finished."""
+        wanted = (policy.name, checksum(policy), gap, seed, schedule.policy)
+        for flight in self.flights():
+            if (flight.policy, flight.checksum, flight.gap, flight.seed, flight.planned) == wanted:
+                return flight
+        return None
+
+    def add(self, result: FlightResult) -> None:
+        """Add a finished flight, beside those that another process may have added meanwhile."""
+        writer = csv.writer(text := io.StringIO(), lineterminator="\n")
         writer.writerow([field.name for field in fields(FlightResult)])
-        writer.writerows(astuple(result) for result in results)
+        writer.writerows(astuple(flight) for flight in (*self.flights(), result))
+        write_whole(self.path, text.getvalue().encode())
 
 
-def markdown(results: Sequence[FlightResult]) -> Iterator[str]:
-    """The table of docs/deploy.md: mean distance, falls, other faults and mean shake of every policy and gap."""
+def _result(row: dict[str, Any]) -> FlightResult:
+    return FlightResult(
+        policy=row["policy"],
+        checksum=row["checksum"],
+        gap=row["gap"],
+        seed=int(row["seed"]),
+        planned=float(row["planned"]),
+        seconds=float(row["seconds"]),
+        distance=float(row["distance"]),
+        fell={"True": True, "False": False}[row["fell"]],
+        fault=row["fault"],
+        shake=float(row["shake"]),
+    )
+
+
+def fly_all(
+    book: FlightBook,
+    policies: Sequence[TrainedPolicy],
+    gaps: Sequence[str],
+    seeds: Sequence[int],
+    schedule: Schedule = SCHEDULE,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[FlightResult]:
+    """Results of every policy across every gap with every seed; what the book has is not flown again."""
+    for policy in policies:
+        check_policy(policy)
+    results = []
+    for policy, gap, seed in product(policies, gaps, seeds):
+        result = book.find(policy, gap, seed, schedule)
+        if result is None:
+            result = _fly_to_new_twin(policy, gap, seed, schedule)
+            book.add(result)
+            say(_line(result))
+        results.append(result)
+    return results
+
+
+def cells(results: Sequence[FlightResult]) -> list[dict[str, object]]:
+    """A row per gap, a column per policy: mean distance, mean shake, falls and other faults."""
     policies = list(dict.fromkeys(result.policy for result in results))
-    yield "| gap | " + " | ".join(policies) + " |"
-    yield "|---|" + "---|" * len(policies)
+    rows: list[dict[str, object]] = []
     for gap in dict.fromkeys(result.gap for result in results):
-        cells = []
+        row: dict[str, object] = {"gap": gap}
         for policy in policies:
             flights = [result for result in results if (result.policy, result.gap) == (policy, gap)]
             cell = f"{np.mean([f.distance for f in flights]):.2f} m, {np.mean([f.shake for f in flights]):.2f} rad/s"
             if falls := sum(f.fell for f in flights):
-                cell += f", **{falls}/{len(flights)} fell**"
+                cell += f", {falls}/{len(flights)} fell"
             stopped = sorted({f.fault for f in flights if f.fault and not f.fell})
-            cells.append(cell + (f", damped: {', '.join(stopped)}" if stopped else ""))
-        yield f"| {gap} | " + " | ".join(cells) + " |"
+            row[policy] = cell + (f", damped: {', '.join(stopped)}" if stopped else "")
+        rows.append(row)
+    return rows
+
+
+def markdown(results: Sequence[FlightResult]) -> Iterator[str]:
+    """The lines of the table in docs/deploy.md, with falls in bold."""
+    rows = cells(results)
+    yield f"| {' | '.join(rows[0])} |"
+    yield "|---" * len(rows[0]) + "|"
+    for row in rows:
+        yield re.sub(r"\d+/\d+ fell", r"**\g<0>**", f"| {' | '.join(map(str, row.values()))} |")
 
 
 @plots.styled
 def figure(results: Sequence[FlightResult], path: Path) -> None:
-    """Distance and shake of every flight against the gap; a cross is a fall, a square a flight that was damped."""
+    """Draw distance and shake of every flight against the gap; a cross is a fall, a square a flight that was damped."""
     gaps = list(dict.fromkeys(result.gap for result in results))
     policies = list(dict.fromkeys(result.policy for result in results))
     fig, axes = plots.figure(["distance shake"], size=(11, 0.28 * len(gaps) + 1.8), heights=(1,))
@@ -216,7 +329,7 @@ def figure(results: Sequence[FlightResult], path: Path) -> None:
         axes[name].grid(color="#E5E5E5", linewidth=0.6)
         axes[name].set_axisbelow(True)
     fig.legend(loc="outside lower center", ncols=len(policies), frameon=False)
-    plots.save(fig, path)
+    plots.save_both(fig, path)
 
 
 def _kind(result: FlightResult) -> str:
@@ -228,26 +341,25 @@ def _line(result: FlightResult) -> str:
     return f"{result.policy:<18} {result.gap:<14} {result.seed}  {result.distance:6.2f} m  {end}"
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Fly, write, print."""
-    if not arguments:
-        raise UserError("say where to write: python -m ncap.experiments.deployment OUT [POLICY …]")
-    out, policies = Path(arguments[0]), list(arguments[1:]) or ["untrained", *shipped_policies()]
-    for policy in policies:
-        find_pilot(policy)
-    results = []
-    for result in fly_all(policies, list(GAPS), SEEDS):
-        results.append(result)
-        print(_line(result), file=sys.stderr)
-        write_csv(out / "flights.csv", results)
+def walkers() -> list[TrainedPolicy]:
+    """The untrained circuit and the shipped policies that were trained to walk."""
+    return [load("untrained"), *(load(name) for name in shipped_policies() if name.endswith("-walk"))]
+
+
+def run(library: Library, scale: Scale, out: Path) -> None:
+    """Fly what is missing, then write the table (CSV, Markdown) and the figure.
+
+    At a scale whose test episodes are shorter than a flight, only the untrained circuit flies, once, for that long.
+    """
+    whole = scale.test_seconds >= SCHEDULE.policy
+    results = fly_all(
+        FlightBook(out / "flights.csv"),
+        walkers() if whole else [load("untrained")],
+        list(GAPS) if whole else ["none"],
+        SEEDS if whole else SEEDS[:1],
+        SCHEDULE if whole else replace(SCHEDULE, policy=scale.test_seconds),
+        library.say,
+    )
+    write_table(out / "deployment.csv", cells(results))
+    write_whole(out / "deployment.md", ("\n".join(markdown(results)) + "\n").encode())
     figure(results, out / "deployment.png")
-    print("\n".join(markdown(results)))
-
-
-if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except (UserError, ConnectionError) as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("stopped; flights.csv has what was flown")

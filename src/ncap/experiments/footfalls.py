@@ -7,17 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.experiments.evaluation import STANCE_FORCE, Evaluation, find_controller
+from ncap.evaluation import STANCE_FORCE, Evaluation, own_command
 from ncap.experiments.library import Library, Scale
-from ncap.experiments.tables import write_table
-from ncap.rollout import rollout
+from ncap.report.tables import write_table
+from ncap.rollouts import rollout
 from ncap.tasks import Task
+from ncap.trained import TrainedPolicy, load
 
 Array = NDArray[np.float64]
 
 TASK: Final = "flat-walk"
 SHOWN_SEEDS: Final = 3
+"""Runs of each policy that are drawn."""
 SECONDS: Final = 3.0
+"""Part at the end of an episode that is drawn, s."""
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
@@ -29,7 +32,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
             (place,) = library.train([training])
             found = library.evaluation(str(place), training.world, scale.episodes)
             strips[f"{plots.POLICY_NAMES[policy]}, seed {training.seed}"] = (
-                last_seconds(str(place), training.world),
+                last_seconds(load(place), training.world),
                 found,
             )
             rows.append(gait_row(policy, training.seed, found))
@@ -38,7 +41,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
 
 
 def gait_row(policy: str, seed: int, found: Evaluation) -> dict[str, object]:
-    """What is known of a run's gait, for a table."""
+    """A row of the table: a run's return, falls, speed and gait."""
     gait = found.gait
     return {
         "policy": policy,
@@ -54,11 +57,10 @@ def gait_row(policy: str, seed: int, found: Evaluation) -> dict[str, object]:
     }
 
 
-def last_seconds(policy: str, task: Task) -> Array:
+def last_seconds(player: TrainedPolicy, task: Task) -> Array:
     """(T, leg) foot forces, N, at the end of an episode."""
-    controller, _ = find_controller(policy, task.name, 1)
-    force = rollout(task, controller, [0], record=("foot_force",)).signals["foot_force"][0]
-    shown: Array = np.nan_to_num(force[-round(SECONDS / task.control_dt) :])
+    played = rollout(task, player.controller(1), [0], command=own_command(player, task), record=("foot_force",))
+    shown: Array = np.nan_to_num(played.signals["foot_force"][0, -round(SECONDS / task.control_dt) :])
     return shown
 
 

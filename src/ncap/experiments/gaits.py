@@ -1,6 +1,5 @@
 """Gait transitions (the paper's appendix figure): which gait the rhythm generator has at which brainstem command."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,18 +12,30 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.analysis import plots
 from ncap.analysis.gaits import Gait, circular_mean, measure_gait
-from ncap.circuits.rhythm import EXTENSOR_STANCE, SETTLING, check_command, extensor_activity, random_adaptation
+from ncap.circuits.rhythm import (
+    EXTENSOR_STANCE,
+    RHYTHM_SETTLING,
+    check_command,
+    extensor_activity,
+    random_adaptation,
+    rhythm_spec,
+)
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
+from ncap.evaluation import summarise_gaits
+from ncap.experiments.library import Library, Scale
+from ncap.plan import QUADRUPED
 
 Array = NDArray[np.float64]
 
+RAMP_SECONDS: Final = 60.0
+"""Time in which a ramp takes the command from 0 to 1, s."""
 RAMP_NOISE: Final = 0.02
 """Amplitude of the afferents' noise during a ramp."""
 LASTING: Final = 4
 """Successive windows, a second apart, that make a gait of a ramp."""
 MEASURED: Final = 10.0
-"""Seconds of which the gait is measured."""
+"""Time of which the gait is measured, s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,59 +47,75 @@ class GaitRow:
     share: float
     """Share of initial states with this gait."""
     frequency_hz: float
-    left_right_phase: tuple[float, float]
-    """Fore, hind."""
-    fore_hind_phase: tuple[float, float]
+    left_right_phase: tuple[float, float] | None
+    """Fore, hind; None where the legs do not step."""
+    fore_hind_phase: tuple[float, float] | None
     """Left, right: fore after hind."""
-    diagonal_phase: float
+    diagonal_phase: float | None
     duty: float
     concentration: float
 
 
+def run(library: Library, scale: Scale, out: Path) -> None:
+    """Measure the default rhythm generator at 21 commands and along a ramp, and draw it."""
+    spec = rhythm_spec()
+    commands = [i / 20 for i in range(21)]
+    measured = {c: measure_states(spec, c, states=scale.states, seed=0) for c in commands}
+    ramps = sweep(spec, seconds=RAMP_SECONDS, seed=0)
+    for suffix in (".svg", ".png"):
+        figure(measured, ramps, out / f"gaits{suffix}", "Rhythm generator, preset default")
+
+
 def measure_states(
-    spec: CircuitSpec, command: float, *, states: int, seed: int, dt: float, noise: float = 0.0
+    spec: CircuitSpec, command: float, *, states: int, seed: int, dt: float | None = None, noise: float = 0.0
 ) -> list[Gait]:
-    """The gait from each of some random initial states, the same states for every command."""
+    """The gait from each of some random initial states, the same states for every command.
+
+    dt: circuit step, by default the table's own, s. noise: amplitude of white noise on all afferents.
+    """
     if states < 1:
         raise UserError(f"at least one initial state is needed, not {states}")
-    rng = seeding.generator(seed, "rhythm states")
-    start = random_adaptation(spec, states, rng)
+    _check_legs(spec)
+    dt = spec.dt if dt is None else dt
     activity = extensor_activity(
         spec,
         np.full(states, check_command(command)),
-        start,
-        seconds=SETTLING + MEASURED,
+        random_adaptation(spec, states, seeding.generator(seed, "rhythm states")),
+        seconds=RHYTHM_SETTLING + MEASURED,
         dt=dt,
         noise=noise,
         rng=seeding.generator(seed, "rhythm noise") if noise else None,
     )
-    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(SETTLING / dt) :]]
+    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(RHYTHM_SETTLING / dt) :]]
+
+
+def _check_legs(spec: CircuitSpec) -> None:
+    """Complain about a table whose rhythm has no gait by name."""
+    if (found := spec.sites_of(spec.neuron("extensor"))) != QUADRUPED.sites:
+        raise UserError(f"a gait is that of the extensors of {' '.join(QUADRUPED.sites)}, but this table has {found}")
 
 
 def summarise(command: float, gaits: Sequence[Gait]) -> GaitRow:
-    """One row of the table."""
-    label, count = Counter(gait.label for gait in gaits).most_common(1)[0]
-    chosen = [gait for gait in gaits if gait.label == label]
-
-    def phase(name: str, pair: int) -> float:
-        return circular_mean(np.array([getattr(gait, name)[pair] for gait in chosen]))[0]
-
+    """The row of a command from the gaits of its initial states."""
+    summary = summarise_gaits(gaits)
+    chosen = [gait for gait in gaits if gait.label == summary.label]
+    diagonal = np.array([phase for gait in chosen if gait.frequency_hz > 0 for phase in gait.diagonal_phase])
     return GaitRow(
         command=command,
-        gait=label,
-        share=count / len(gaits),
-        frequency_hz=float(np.mean([gait.frequency_hz for gait in chosen])),
-        left_right_phase=(phase("left_right_phase", 0), phase("left_right_phase", 1)),
-        fore_hind_phase=(phase("fore_hind_phase", 0), phase("fore_hind_phase", 1)),
-        diagonal_phase=circular_mean(np.array([p for gait in chosen for p in gait.diagonal_phase]))[0],
-        duty=float(np.mean([gait.duty for gait in chosen])),
-        concentration=float(np.mean([gait.concentration for gait in chosen])),
+        gait=summary.label,
+        share=len(chosen) / len(gaits),
+        frequency_hz=summary.frequency_hz,
+        left_right_phase=summary.left_right_phase,
+        fore_hind_phase=summary.fore_hind_phase,
+        diagonal_phase=circular_mean(diagonal)[0] if len(diagonal) else None,
+        duty=summary.duty,
+        concentration=summary.concentration,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ramp:
-    """One sweep of the command and what the extensors did."""
+    """A steady change of the command between 0 and 1, and the activity of the extensors meanwhile."""
 
     time: Array
     command: Array
@@ -107,14 +134,18 @@ class Ramp:
         return result
 
 
-def sweep(spec: CircuitSpec, *, seconds: float, seed: int, dt: float, window: float = 3.0) -> tuple[Ramp, Ramp]:
+def sweep(
+    spec: CircuitSpec, *, seconds: float, seed: int, dt: float | None = None, window: float = 3.0
+) -> tuple[Ramp, Ramp]:
     """A slow ramp of the command from 0 to 1 and back to 0, from one random initial state, as (up, down).
 
     With a little noise on the afferents: without any, the two sides of a bounding circuit become equal to the last bit,
     and nothing could ever make them differ again.
     """
+    _check_legs(spec)
+    dt = spec.dt if dt is None else dt
     start = random_adaptation(spec, 1, seeding.generator(seed, "rhythm states"))
-    steps, rest = round(seconds / dt), round(SETTLING / dt)
+    steps, rest = round(seconds / dt), round(RHYTHM_SETTLING / dt)
     up = np.linspace(0.0, 1.0, steps)
     command = np.concatenate((np.zeros(rest), up, up[::-1]))
     activity = extensor_activity(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
-from ncap.experiments.tables import write_table
+from ncap.report.tables import write_table
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Bumpy
 from ncap.sim.world import Variation
@@ -26,13 +26,14 @@ CONDITIONS: Final = {
     "mlp": {"policy": "mlp"},
     "mlp-ppo": {"policy": "mlp", "algorithm": "ppo"},
 }
-"""By their names in figures."""
+"""Settings of Training, by the names of the curves in the figure."""
 TRUNK_KG: Final = 4.713
+"""Mass of the A1's trunk, kg."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """What is varied, and from where to where."""
+    """A quantity of the world that is varied, and its range."""
 
     name: str
     unit: str
@@ -41,6 +42,7 @@ class Axis:
     trained: Callable[[Robot], float]
     """The value in training."""
     vary: Callable[[Task, float], Task]
+    """The task with another value."""
 
 
 def _with(task: Task, variation: Variation) -> Task:
@@ -82,7 +84,7 @@ AXES: Final = (
     ),
 )
 TASK: Final = "bumpy-walk"
-"""Every axis can be varied on it."""
+"""The task of training and evaluation: every axis can be varied on it."""
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:

@@ -7,26 +7,23 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from ncap.errors import UserError
-from ncap.experiments.evaluation import Evaluation, GaitSummary, evaluate, find_controller
+from ncap.evaluation import Evaluation, GaitSummary, evaluate
+from ncap.files import write_whole
 from ncap.learn.executors import Executor
-from ncap.learn.reinforcement import ALGORITHMS, Reinforcement
-from ncap.learn.start import AnyTraining, go_on, read_training, run_name
-from ncap.learn.train import Training
-from ncap.policies.storage import write_whole
-from ncap.runs import BusyError, Run, read_progress
+from ncap.learn.settings import Training
+from ncap.learn.training import read_training, run_name, train
+from ncap.runs import BusyError
+from ncap.sim.robot import describe_robot
 from ncap.tasks import TASKS, Task
+from ncap.trained import load
 
-MARK: Final = 0.90
-"""The test return at which a policy counts as having learned its task."""
 WAIT: Final = 2.0
-"""s between two looks at runs that other processes are doing."""
+"""Time between two looks at runs that other processes are doing, s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +32,11 @@ class Scale:
 
     seeds: int
     ncap: dict[str, Any]
-    """Settings of Training for the circuit."""
+    """Settings of Training for evolution of the circuit."""
     mlp: dict[str, Any]
+    """The same for evolution of an MLP."""
     rl: dict[str, dict[str, Any]]
-    """Settings of Reinforcement for every algorithm."""
+    """The same for every algorithm of reinforcement learning."""
     episodes: int
     """Held-out episodes of an evaluation."""
     points: int
@@ -47,18 +45,17 @@ class Scale:
     """MLP sizes of the parameter experiment."""
     tasks: tuple[str, ...] = tuple(TASKS)
     test_seconds: float = 15.0
-    """Length of an episode in which the speed changes."""
+    """Length of an episode in which the speed changes, s."""
     states: int = 32
     """Initial states of the rhythm generator."""
+    rollouts: int = 256
+    """Episodes of full length that every optimiser is given in the comparison of optimisers."""
 
-    def trainings(self, task: str, policy: str, algorithm: str = "evolution") -> Sequence[AnyTraining]:
-        """One per seed."""
-        what: dict[str, Any] = {"task": task, "policy": policy}
-        if algorithm == "evolution":
-            what |= self.ncap if policy == "ncap" else self.mlp
-            return [Training(seed=seed, **what) for seed in range(self.seeds)]
-        what |= self.rl[algorithm]
-        return [Reinforcement(seed=seed, algorithm=algorithm, **what) for seed in range(self.seeds)]
+    def trainings(self, task: str, policy: str, algorithm: str = "evolution") -> list[Training]:
+        """One training per seed."""
+        settings = self.rl[algorithm] if algorithm != "evolution" else self.ncap if policy == "ncap" else self.mlp
+        whole = Training(task=task, policy=policy, algorithm=algorithm, **settings).filled()
+        return [replace(whole, seed=seed) for seed in range(self.seeds)]
 
 
 SCALES: Final = {
@@ -66,12 +63,13 @@ SCALES: Final = {
         seeds=2,
         ncap={"epochs": 2, "population": 4, "episodes": 1, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
-        rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ALGORITHMS},
+        rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ("ppo", "d4pg")},
         episodes=1,
         points=2,
         sizes=(4, 16, 256),
         test_seconds=1.5,
         states=4,
+        rollouts=16,
     ),
     "laptop": Scale(
         seeds=3,
@@ -100,24 +98,25 @@ class Library:
     """Runs and evaluations in a folder."""
 
     def __init__(self, folder: Path, executor: Executor, threads: int, say: Callable[[str], None]) -> None:
+        """`say`: gets a line about what is being done now."""
         self.folder, self.executor, self.threads, self.say = folder, executor, threads, say
 
-    def place(self, training: AnyTraining) -> Path:
+    def within(self, name: str) -> "Library":
+        """A library like this one in a folder of its own, for runs whose names would be equal to those of others."""
+        return Library(self.folder / name, self.executor, self.threads, self.say)
+
+    def place(self, training: Training) -> Path:
         """Where the run of a training is or will be."""
         return self.folder / "runs" / run_name(training)
 
-    def finished(self, training: AnyTraining) -> bool:
+    def finished(self, training: Training) -> bool:
         """Whether there is nothing left to train."""
         place = self.place(training)
-        if not (place / "last.safetensors").exists():
-            return False
-        if read_training(place) != training:
-            raise UserError(
-                f"{place} was trained with other settings: use another --out, or the scale it was made with"
-            )
-        return True
+        if (place / "config.json").exists() and read_training(place) != training.filled():
+            raise UserError(f"{place} was begun with other settings: use another --out, or the scale it began with")
+        return (place / "last.safetensors").exists()
 
-    def train(self, trainings: Sequence[AnyTraining]) -> list[Path]:
+    def train(self, trainings: Sequence[Training]) -> list[Path]:
         """Do what is left of some runs, leaving those that another process holds to it. Returns all their folders."""
         left = [training for training in trainings if not self.finished(training)]
         while left:
@@ -134,46 +133,42 @@ class Library:
                 time.sleep(WAIT)
         return [self.place(training) for training in trainings]
 
-    def _train(self, training: AnyTraining, left: str) -> None:
+    def _train(self, training: Training, left: str) -> None:
         place = self.place(training)
-        begun = (place / "config.json").exists()
-        run = Run.open(place) if begun else Run.create(place, asdict(training))
 
         def report(row: dict[str, Any]) -> None:
             self.say(
                 f"{left}: {place.name}  epoch {row['epoch'] + 1}/{training.epochs}  return {row['test_return']:.3f}"
             )
 
-        with run:
-            if read_training(place) != training:
-                raise UserError(f"{place} was begun with other settings: use another --out, or the scale it began with")
-            saved, _ = run.latest()
-            go_on(training, run, saved, self.executor, self.threads, report)
+        train(training, place, executor=self.executor, threads=self.threads, report=report)
 
     def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
         """A policy, by name or path, on held-out episodes of a task."""
         path = Path(policy) / "best.safetensors"
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else policy
-        key = {"policy": content, "task": str(task), "episodes": episodes}
+        key = {"policy": content, "task": describe_task(task), "episodes": episodes}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
         kept = self.folder / "evaluations" / f"{digest}.json"
         if kept.exists():
             return _from_json(json.loads(kept.read_text("utf-8")))
         self.say(f"evaluating {Path(policy).name} on {task.name}")
-        controller, parameters = find_controller(policy, task.name, episodes)
-        found = evaluate(task, policy, parameters, controller, range(episodes), self.threads)
+        found = evaluate(load(policy), task, range(episodes), threads=self.threads)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, json.dumps(asdict(found)).encode())
         return found
 
 
+def describe_task(task: Task) -> dict[str, Any]:
+    """The task as JSON data: equal for equal tasks, in this process and in any other."""
+    data = {setting.name: getattr(task, setting.name) for setting in fields(task)}
+    return data | {
+        "robot": describe_robot(task.robot),
+        "terrain": {"kind": type(task.terrain).__name__} | asdict(task.terrain),  # type: ignore[call-overload]
+        "rewards": [term.name for term in task.rewards],
+        "variation": asdict(task.variation),
+    }
+
+
 def _from_json(data: dict[str, Any]) -> Evaluation:
     return replace(Evaluation(**data), gait=GaitSummary(**data["gait"]))
-
-
-def curves(runs: Sequence[Path], column: str = "test_return") -> tuple[np.ndarray, np.ndarray]:
-    """(environment steps (T,), curves (run, T)) of runs of equal length; steps are the mean over runs."""
-    tables = [read_progress(run) for run in runs]
-    length = min(len(table) for table in tables)
-    steps = np.mean([[row["steps"] for row in table[:length]] for table in tables], axis=0)
-    return steps, np.array([[row[column] for row in table[:length]] for table in tables])

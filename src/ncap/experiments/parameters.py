@@ -7,8 +7,8 @@ import numpy as np
 
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
-from ncap.experiments.tables import write_table
-from ncap.learn.start import AnyTraining
+from ncap.learn.settings import Training
+from ncap.report.tables import write_table
 
 TASKS: Final = ("bumpy-walk", "bumpy-run")
 
@@ -18,7 +18,7 @@ def policies(scale: Scale) -> list[str]:
     return ["ncap", *("mlp" if size == 256 else f"mlp:{size}x{size}" for size in scale.sizes)]
 
 
-def trainings(scale: Scale) -> list[AnyTraining]:
+def trainings(scale: Scale) -> list[Training]:
     """All runs of the experiment."""
     tasks = [task for task in TASKS if task in scale.tasks]
     return [one for policy in policies(scale) for task in tasks for one in scale.trainings(task, policy)]

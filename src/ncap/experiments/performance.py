@@ -6,14 +6,15 @@ from typing import Final
 import numpy as np
 
 from ncap.analysis import plots, stats
-from ncap.experiments.library import MARK, Library, Scale, curves
-from ncap.experiments.tables import write_table
-from ncap.learn.start import AnyTraining
+from ncap.experiments.curves import LEARNED, mean_curve
+from ncap.experiments.library import Library, Scale
+from ncap.learn.settings import Training
+from ncap.report.tables import write_table
 
 POLICIES: Final = ("ncap", "mlp")
 
 
-def trainings(scale: Scale) -> list[AnyTraining]:
+def trainings(scale: Scale) -> list[Training]:
     """All runs of the experiment, NCAP first: it is the quicker one."""
     return [one for policy in POLICIES for task in scale.tasks for one in scale.trainings(task, policy)]
 
@@ -22,7 +23,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     """Train what is missing, then write the table and the figure."""
     library.train(trainings(scale))
     found = {
-        (task, policy): curves([library.place(one) for one in scale.trainings(task, policy)])
+        (task, policy): mean_curve([library.place(one) for one in scale.trainings(task, policy)])
         for task in scale.tasks
         for policy in POLICIES
     }
@@ -35,7 +36,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
             ]
         )
         final[task, policy] = scores
-        reached = [steps[curve >= MARK][0] if (curve >= MARK).any() else np.inf for curve in returns]
+        reached = [steps[curve >= LEARNED][0] if (curve >= LEARNED).any() else np.inf for curve in returns]
         held_out, start = stats.estimate(scores), stats.estimate(returns[:, 0])
         rows.append(
             {

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
 from ncap.errors import UserError, unknown_name
 from ncap.experiments import (
     algorithms,
+    deployment,
+    evolution,
     footfalls,
     gaits,
     generalization,
@@ -19,38 +20,26 @@ from ncap.experiments import (
     weights,
 )
 from ncap.experiments.library import SCALES, Library, Scale
-from ncap.learn.reinforcement import check_installed
+from ncap.learn.settings import check_installed
 from ncap.tasks import TASKS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """How it is done, and what it is about."""
+    """The function of an experiment, and what has to be known before it is started."""
 
     run: Callable[[Library, Scale, Path], None]
     tasks: tuple[str, ...] = ()
     """It needs at least one of these; none: it needs no task."""
     gradients: bool = False
     """Whether it needs reinforcement learning."""
-
-
-def _gaits(library: Library, scale: Scale, out: Path) -> None:
-    spec = rhythm_spec()
-    commands = [i / 20 for i in range(21)]
-    measured = {c: gaits.measure_states(spec, c, states=scale.states, seed=0, dt=CIRCUIT_DT) for c in commands}
-    ramps = gaits.sweep(spec, seconds=60.0, seed=0, dt=CIRCUIT_DT)
-    for suffix in (".svg", ".png"):
-        gaits.figure(measured, ramps, out / f"gaits{suffix}", "Rhythm generator, preset default")
-
-
-def _units(library: Library, scale: Scale, out: Path) -> None:
-    for suffix in (".svg", ".png"):
-        units.figure(out / f"units{suffix}")
+    only_by_name: bool = False
+    """Whether "all" leaves it out, because it is long and not about training on the four tasks."""
 
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
-    "gaits": Experiment(run=_gaits),
-    "units": Experiment(run=_units),
+    "gaits": Experiment(run=gaits.run),
+    "units": Experiment(run=units.run),
     "performance": Experiment(run=performance.run, tasks=tuple(TASKS)),
     "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,)),
     "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
@@ -58,8 +47,10 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
     "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.WORLD,)),
     "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
+    "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
+    "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
-"""In the paper's order, but algorithms last: they take longest."""
+"""In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
 
 
 def chosen(names: Sequence[str], tasks: Sequence[str]) -> list[str]:
@@ -74,11 +65,15 @@ def chosen(names: Sequence[str], tasks: Sequence[str]) -> list[str]:
     todo = [
         name
         for name, experiment in EXPERIMENTS.items()
-        if name in names or ("all" in names and (not experiment.tasks or set(experiment.tasks) & set(tasks)))
+        if name in names or ("all" in names and _in_all(experiment, tasks))
     ]
     if any(EXPERIMENTS[name].gradients for name in todo):
         check_installed()
     return todo
+
+
+def _in_all(experiment: Experiment, tasks: Sequence[str]) -> bool:
+    return not experiment.only_by_name and (not experiment.tasks or bool(set(experiment.tasks) & set(tasks)))
 
 
 def find_scale(name: str) -> Scale:

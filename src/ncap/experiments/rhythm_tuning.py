@@ -8,8 +8,7 @@ interruption replays those lines, so it ends in the same numbers as an unbroken 
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
-from importlib import resources
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -19,20 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis.gaits import Gait, circular_distance, measure_gait
+from ncap.circuits.animal import animal, cut
 from ncap.circuits.rhythm import (
-    CIRCUIT_DT,
     EXTENSOR_STANCE,
-    KNOCKOUTS,
-    SETTLING,
+    RHYTHM_SETTLING,
+    default_numbers,
     extensor_activity,
     random_adaptation,
     respecified,
+    rhythm_spec,
 )
-from ncap.circuits.spec import CircuitSpec
+from ncap.circuits.spec import CircuitSpec, Synapse
+from ncap.circuits.tables import save_circuit
 from ncap.errors import UserError
+from ncap.files import write_whole
+from ncap.params import Number, ParamSpace
 
 Array = NDArray[np.float64]
 Numbers = dict[str, dict[str, float]]
+"""Weights, biases and the oscillator's numbers by name: see ncap.circuits.rhythm.respecified."""
 
 IDEAL_PHASES: Final = {  # (left-right, fore after hind)
     "walk": (0.5, 0.25),
@@ -41,10 +45,18 @@ IDEAL_PHASES: Final = {  # (left-right, fore after hind)
 }
 
 COMMANDS: Final = tuple(c / 100 for c in range(0, 101, 5))
+"""Brainstem commands at which the objective asks for a gait; below, those of its other terms."""
 NOISY_COMMANDS: Final = (0.0, 0.1, 0.2, 0.25, 0.4, 0.7, 0.85)
 FINE_COMMANDS: Final = (0.0, 0.05, 0.15, 0.25, 0.4, 0.7, 0.85)
 KNOCKOUT_COMMANDS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 AFFERENT_NOISE: Final = 0.1
+"""Amplitude of white noise on all afferents."""
+LARGEST_WEIGHT: Final = 3.0
+LARGEST_BIAS: Final = 1.0
+OSCILLATOR_RANGE: Final = (0.3, 3.0)
+"""Of the oscillator's numbers, relative to the start."""
+FIXED: Final = ("tonic_drive",)
+"""Numbers of the oscillator that are not searched."""
 
 
 def wanted_gait(command: float) -> str | None:
@@ -71,17 +83,28 @@ class Search:
     """Generations between two validations of the distribution's mean. The start is validated too; the best is kept."""
     validation_states: int = 24
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UserError(f"a seed is a number from 0 on, not {self.seed}")
+        if self.generations < 1:
+            raise UserError(f"a search needs at least one generation, not {self.generations}")
+
 
 # --- the objective -------------------------------------------------------------------------------------------------
 
 
 def run(
-    spec: CircuitSpec, commands: Array, rng: np.random.Generator, noise: Array | float = 0.0, dt: float = CIRCUIT_DT
+    spec: CircuitSpec,
+    commands: Array,
+    rng: np.random.Generator,
+    noise: Array | float = 0.0,
+    dt: float | None = None,
 ) -> list[Gait]:
-    """The gaits of a rhythm generator at commands (P,), each from a random initial state."""
+    """The gaits of a rhythm generator at commands (P,), each from a random initial state. dt: circuit step, s."""
+    dt = spec.dt if dt is None else dt
     start = random_adaptation(spec, len(commands), rng)
-    activity = extensor_activity(spec, commands, start, seconds=2 * SETTLING, dt=dt, noise=noise, rng=rng)
-    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(SETTLING / dt) :]]
+    activity = extensor_activity(spec, commands, start, seconds=2 * RHYTHM_SETTLING, dt=dt, noise=noise, rng=rng)
+    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(RHYTHM_SETTLING / dt) :]]
 
 
 def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: float) -> float:
@@ -119,7 +142,7 @@ def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> d
 def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> float:
     """The same gaits at half the circuit step."""
     commands = np.repeat(FINE_COMMANDS, max(1, states // 2))
-    gaits = run(spec, commands, rng, dt=CIRCUIT_DT / 2)
+    gaits = run(spec, commands, rng, dt=spec.dt / 2)
     return float(np.mean([gait_loss(g, wanted_gait(c), 0.085, 0.95) for g, c in zip(gaits, commands, strict=True)]))
 
 
@@ -128,7 +151,7 @@ def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) ->
     commands = np.repeat(KNOCKOUT_COMMANDS, max(1, states // 2))
 
     def without(name: str, commands: Array) -> list[Gait]:
-        return run(spec.without(*KNOCKOUTS[name]), commands, rng)
+        return run(cut(spec, [name]), commands, rng)
 
     def asynchrony(gait: Gait) -> float:
         if gait.frequency_hz == 0:
@@ -161,37 +184,53 @@ def objective(numbers: Numbers, states: int, entropy: tuple[int, ...]) -> dict[s
 # --- the search ----------------------------------------------------------------------------------------------------
 
 
-class Coordinates:
-    """The search's flat vector and the named numbers: all of the start file in its order, signs kept by bounds."""
+def search_space(start: Numbers) -> ParamSpace:
+    """The numbers that are searched, in the order of the start. Signs are kept by the bounds.
 
-    def __init__(self, start: Numbers) -> None:
-        self.names = [(group, name) for group, rows in start.items() for name in rows if name != "tonic_drive"]
-        self.start = start
-        values = [start[group][name] for group, name in self.names]
-        self.scale = np.array([v if g == "oscillator" else 1.0 for (g, _), v in zip(self.names, values, strict=True)])
-        self.mean = np.array(values) / self.scale
-        limits = {"biases": (-1.0, 1.0), "oscillator": (0.3, 3.0)}
-        self.bounds = np.array(
-            [limits.get(g, (0.0, 3.0) if v > 0 else (-3.0, 0.0)) for (g, _), v in zip(self.names, values, strict=True)]
+    The oscillator's are relative to the start, so that one step size suits all.
+    """
+    entries = rhythm_spec().entries
+    synapses = {entry.row.key: entry.number for entry in entries if isinstance(entry.row, Synapse)}
+    weights = [
+        replace(
+            synapses[key],
+            block="weights",
+            label=(key,),
+            initial=value,
+            low=max(synapses[key].low, -LARGEST_WEIGHT),
+            high=min(synapses[key].high, LARGEST_WEIGHT),
         )
+        for key, value in start["weights"].items()
+    ]
+    biases = [
+        Number(block="biases", label=(name,), initial=value, low=-LARGEST_BIAS, high=LARGEST_BIAS)
+        for name, value in start["biases"].items()
+    ]
+    low, high = OSCILLATOR_RANGE
+    oscillator = [
+        Number(block="oscillator", label=(name,), initial=1.0, low=low, high=high)
+        for name in start["oscillator"]
+        if name not in FIXED
+    ]
+    return ParamSpace.from_rows([*weights, *biases, *oscillator])
 
-    def numbers(self, vector: Array) -> Numbers:
-        """Named numbers, rounded to the four decimals that a preset file keeps."""
-        result: Numbers = {group: dict(rows) for group, rows in self.start.items()}
-        for (group, name), value in zip(self.names, vector * self.scale, strict=True):
-            result[group][name] = round(float(value), 4) + 0.0
-        return result
+
+def named_numbers(space: ParamSpace, vector: Array, start: Numbers) -> Numbers:
+    """Named numbers from a vector (D,) of the search space, rounded to the four decimals that a file keeps."""
+    result: Numbers = {group: dict(rows) for group, rows in start.items()}
+    for block, values in zip(space.blocks, space.unpack(vector).values(), strict=True):
+        for name, value in zip(block.labels[0], values.tolist(), strict=True):
+            scale = start[block.name][name] if block.name == "oscillator" else 1.0
+            result[block.name][name] = round(value * scale, 4) + 0.0
+    return result
 
 
-def preset_text(numbers: Numbers) -> str:
-    """A preset file's content."""
-    return json.dumps(numbers, indent=1) + "\n"
-
-
-def start_numbers() -> Numbers:
-    """Where the search starts: the outcome of earlier, coarser ones (docs/rhythm.md)."""
-    numbers: Numbers = json.loads(resources.files("ncap.circuits").joinpath("rhythm_start.json").read_text("utf-8"))
-    return numbers
+def write_numbers(numbers: Numbers, folder: Path) -> tuple[Path, Path]:
+    """Write rhythm.json, the numbers as the package keeps its own, and circuit.json, the animal with them."""
+    rhythm, circuit = folder / "rhythm.json", folder / "circuit.json"
+    write_whole(rhythm, (json.dumps(numbers, indent=1) + "\n").encode())
+    save_circuit(respecified(numbers, animal()), circuit)
+    return rhythm, circuit
 
 
 def search(
@@ -201,11 +240,14 @@ def search(
 
     report(generation, record) is called once per generation, also for those that an earlier run had finished.
     """
-    coordinates = Coordinates(start_numbers())
+    if workers < 1:
+        raise UserError(f"at least one worker is needed, not {workers}")
+    start = default_numbers()
+    space = search_space(start)
     optimiser = cmaes.CMA(
-        mean=coordinates.mean.copy(),
+        mean=space.initial.copy(),
         sigma=settings.step,
-        bounds=coordinates.bounds,
+        bounds=np.stack((space.low, space.high), axis=1),
         seed=settings.seed,
         population_size=settings.population,
     )
@@ -220,10 +262,11 @@ def search(
             record = next(done, None)
             if record is None:
                 entropy = (settings.seed, generation)
-                jobs = [pool.submit(objective, coordinates.numbers(c), settings.states, entropy) for c in candidates]
+                numbers_of = [named_numbers(space, candidate, start) for candidate in candidates]
+                jobs = [pool.submit(objective, numbers, settings.states, entropy) for numbers in numbers_of]
                 record = {"generation": generation, "losses": [sum(job.result().values()) for job in jobs]}
                 if generation == 0 or generation % settings.validate_every == settings.validate_every - 1:
-                    numbers = coordinates.numbers(optimiser.mean)
+                    numbers = named_numbers(space, optimiser.mean, start)
                     record["numbers"] = numbers
                     record["terms"] = objective(numbers, settings.validation_states, (settings.seed, 1 << 20))
                 log.write(json.dumps(record) + "\n")
@@ -232,8 +275,7 @@ def search(
             if "terms" in record and (best is None or sum(record["terms"].values()) < best[0]):
                 best = sum(record["terms"].values()), record["numbers"], record["terms"]
             report(generation, record)
-    if best is None:
-        raise UserError(f"a search needs at least one generation, not {settings.generations}")
+    assert best is not None  # the first generation is validated
     return best[1], best[2]
 
 

@@ -10,35 +10,44 @@ from ncap.analysis import plots
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import BasicUnit, OscillatorUnit
+from ncap.experiments.library import Library, Scale
+from ncap.plan import chain
 
 Array = NDArray[np.float64]
 
 DT: Final = 0.001
+"""Circuit step of the figure, s."""
 EXAMPLES: Final[dict[str, BasicUnit | OscillatorUnit]] = {
     "Basic": BasicUnit(voltage_time=0.4),
     "Oscillator": OscillatorUnit(),
 }
 
 
+def run(library: Library, scale: Scale, out: Path) -> None:
+    """Draw the figure."""
+    for suffix in (".svg", ".png"):
+        figure(out / f"units{suffix}")
+
+
 def respond(unit: BasicUnit | OscillatorUnit, drive: Array, dt: float = DT) -> Array:
     """Output (P, T) of single units without bias to drives (P, T), started from rest (oscillators: just gone quiet)."""
     spec = CircuitSpec(
-        (Neuron(name="unit", unit=unit, bias=0.0, legs=("FL",)),),
-        (Synapse(source="drive", target="unit", route="same", weight=1.0, sign=1),),
-        (Input(name="drive", per="leg"),),
+        (Neuron(name="unit", unit=unit),),
+        (Synapse(source="drive", target="unit", weight=1.0, sign=1),),
+        (Input(name="drive"),),
+        plan=chain(1),
     )
     circuit = Circuit(spec, dt=dt)
-    start = [unit.thresholds(0.0)[0]] if isinstance(unit, OscillatorUnit) else []
-    state = circuit.reset_to(np.tile(start, (len(drive), 1)))
+    state = circuit.reset(len(drive))
     output = np.empty_like(drive)
     for t in range(drive.shape[1]):
-        state = circuit.step(state, np.repeat(drive[:, t, None], 4, axis=1))
+        state = circuit.step(state, drive[:, t, None])
         output[:, t] = circuit.outputs(state)[:, 0]
     return output
 
 
 def example_drives(seconds: float = 9.0) -> tuple[Array, dict[str, Array]]:
-    """Time (T,) and the inputs of the figure, (T,) each."""
+    """(time (T,), inputs of the figure by name, (T,) each)."""
     time = np.arange(0, seconds, DT)
     staircase = np.select([time < 3, time < 6], [0.0, 0.4], 0.8)
     pulses = np.where((time % 3.7 > 2.4) & (time % 3.7 < 2.6), 0.8, 0.0)

@@ -4,10 +4,10 @@ The policy is made of four that were trained apart: a walk, a trot, a run, and a
 the command rises, the rhythm changes, and the weights of each pace take over from those of the one before; walk and run
 begin with small steps. The map from speed to command is chosen from what the policy does at constant commands. For a
 speed near zero the brainstem fades the circuit out, and the robot keeps its standing pose. It raises and lowers the
-command gradually: a robot that is told to run while it stands may fall.
+command gradually: a robot that begins to run from standing may fall.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,28 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.experiments.evaluation import STANCE_FORCE, GaitSummary, foot_gait, foot_gaits, summarise_gaits
+from ncap.evaluation import STANCE_FORCE, GaitSummary, foot_gait, foot_gaits, summarise_gaits
 from ncap.experiments.library import Library, Scale
-from ncap.experiments.tables import write_table
-from ncap.learn.train import Training
-from ncap.policies.ncap import NCAPController, NCAPPolicy
-from ncap.policies.storage import Policy, load_policy, save_policy
-from ncap.rollout import Episodes, rollout
+from ncap.learn.settings import Training
+from ncap.policies.controller import Command, Controller
+from ncap.policies.ncap import NCAPPolicy
+from ncap.report.tables import write_table
+from ncap.rollouts import Episodes, rollout
 from ncap.tasks import TASKS, Task
+from ncap.trained import TrainedPolicy, load
 
 Array = NDArray[np.float64]
-Weighted = tuple[Policy, Array]
-"""A policy and its weights (D,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """A part of the policy: at which command it acts alone, with weights of which training, and how large its steps."""
+    """A set of weights of the policy, and the command at which it acts alone."""
 
     command: float
     of: str
+    """Name of the training that the weights come from."""
     steps: float = 1.0
-    """What drives its joints, beside what it was trained with."""
+    """Factor on the weights and biases of the motor neurons: below 1 steps are smaller than those of the training."""
 
 
 TRAININGS: Final[dict[str, dict[str, Any]]] = {
@@ -61,26 +61,28 @@ WORLD: Final = "flat-run"
 COMMAND: Final = 0.9
 """The policy's own command: it runs."""
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
-"""(from which part of the episode on, target speed in m/s)."""
+"""Segments of the episode that is drawn: (part of the episode at which it begins, target speed in m/s)."""
 COMMANDS: Final = (*np.arange(0.0, 0.1, 0.01).round(3).tolist(), *np.arange(0.1, 1.001, 0.025).round(3).tolist())
-"""At which the policy is measured for the map: closer where steps grow."""
+"""Commands at which the policy is measured for the map: closer where steps grow."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
-"""At which the map is tested, m/s."""
-FEAR: Final = 1.0
-"""m/s of error that the brainstem would take rather than fall for certain."""
-GRACE: Final = 0.05
-"""m/s of error that it would take for a regular gait."""
+"""Target speeds at which the map is tested, m/s."""
+FALL_COST: Final = 1.0
+"""Error of the speed that counts as much as a certain fall, m/s."""
+IRREGULARITY_COST: Final = 0.05
+"""Error of the speed that counts as much as a gait without any regularity, m/s."""
 FADING: Final = 0.3
-"""s in which the circuit's actions come and go."""
+"""Time in which the circuit's actions fade in or out, s."""
 RISING: Final = 2.5
-"""s in which the command goes from 0 to 1."""
-SETTLING: Final = 0.4
-"""Part of a segment that does not count for its speed."""
+"""Time in which the command goes from 0 to 1, s."""
+UNSETTLED: Final = 0.4
+"""Part of an episode or segment, at its start, that does not count for its speed and gait."""
+ALWAYS_ON_GROUND: Final = 0.97
+"""Duty factor above which the robot stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What a policy does at a command, in several episodes."""
+    """Speed and gait of a policy at a constant command, over several episodes."""
 
     command: float
     speeds: Array
@@ -106,18 +108,18 @@ class SpeedMap:
 
     @cached_property
     def _risks(self) -> Array:
-        """(trials,) how much of their exactness falls and irregular gaits are worth, m/s.
+        """(trials,) cost of falls and of an irregular gait, as an error of the speed in m/s.
 
         A fall is rare, so the trials at the commands before and after count too.
         """
         falls = np.array([np.isnan(trial.speeds).mean() for trial in self.trials])
         around = np.array([falls[max(0, i - 1) : i + 2].mean() for i in range(len(falls))])
         regular = np.array([trial.gait.concentration for trial in self.trials])
-        risks: Array = FEAR * np.maximum(falls, around) + GRACE * (1.0 - regular)
+        risks: Array = FALL_COST * np.maximum(falls, around) + IRREGULARITY_COST * (1.0 - regular)
         return risks
 
     def costs(self, speed: Array) -> Array:
-        """(T, trials) what is to be said against them for target speeds (T,), in m/s: the error and the risk."""
+        """(T, trials) cost of taking a trial for target speeds (T,): error and risk, m/s."""
         errors: Array = np.abs(np.subtract.outer(speed, [trial.speed for trial in self.trials]))
         return errors + self._risks
 
@@ -133,7 +135,7 @@ class SpeedMap:
 
 
 def gradual(goals: Array, step: float) -> Array:
-    """(P, T) from 0 on after goals (P, T), by at most a step at a time."""
+    """(P, T) values that begin at 0 and follow goals (P, T) by at most a step at a time."""
     now, values = np.zeros(len(goals)), []
     for goal in goals.T:
         now = now + np.clip(goal - now, -step, step)
@@ -142,53 +144,63 @@ def gradual(goals: Array, step: float) -> Array:
 
 
 class Brainstem:
-    """A controller that raises and lowers the circuit's command. Its state includes the time."""
+    """A controller that raises and lowers the command of another one, and fades its actions out where it stands.
 
-    def __init__(
-        self, controller: NCAPController, commands: Array, moving: NDArray[np.bool_], control_dt: float
-    ) -> None:
+    Its state is (control steps done, state of the other controller).
+    """
+
+    def __init__(self, controller: Controller, commands: Array, moving: NDArray[np.bool_], control_dt: float) -> None:
         """commands: (P, T) in [0, 1]. moving: (P, T) whether it is asked to move at all, or to stand."""
         self.controller = controller
         self.commands = gradual(commands, control_dt / RISING)
         self.shares = gradual(moving.astype(float), control_dt / FADING)
 
-    def reset(self, seeds: Sequence[int]) -> tuple[int, Any]:
-        """At the beginning."""
-        self.controller.command = self.commands[:, 0]
-        return 0, self.controller.reset(seeds)
+    def reset(self, seeds: Sequence[int], command: Command | None = None) -> tuple[int, Any]:
+        """The start of the circuit at the first command; that of the caller is not used."""
+        return 0, self.controller.reset(seeds, self.commands[:, 0])
 
-    def act(self, state: tuple[int, Any], observation: Array) -> tuple[tuple[int, Any], Array]:
-        """((time, next state), action)."""
+    def act(
+        self, state: tuple[int, Any], observation: Array, command: Command | None = None
+    ) -> tuple[tuple[int, Any], Array]:
+        """(next state, action): the circuit's action at the command of this step, times its share."""
         step, inner = state
-        self.controller.command, self.controller.share = self.commands[:, step], self.shares[:, step]
-        inner, action = self.controller.act(inner, observation)
-        return (step + 1, inner), action
+        inner, action = self.controller.act(inner, observation, self.commands[:, step])
+        return (step + 1, inner), action * self.shares[:, step, None, None]
 
     def signals(self, state: tuple[int, Any]) -> dict[str, Array]:
-        """What the circuit offers, and the command."""
+        """The circuit's signals, and the command."""
         step, inner = state
         return self.controller.signals(inner) | {"command": self.commands[:, max(0, step - 1)]}
 
 
-def blend(parts: dict[str, Weighted]) -> tuple[NCAPPolicy, Array]:
-    """(policy, weights) whose command leads through the paces of policies by the names of their trainings."""
+def blend(parts: Mapping[str, TrainedPolicy]) -> TrainedPolicy:
+    """The policy whose command leads through the paces; parts: trained policies by the names of their trainings."""
     weights = []
     for pace in PACES:
-        policy, theta = parts[pace.of]
-        drives = np.concatenate([np.full(block.size, "PF" in block.name) for block in policy.space.blocks])
-        weights.append(policy.space.compress(np.where(drives, pace.steps * theta, theta)))
-    return NCAPPolicy(command=COMMAND, paces=tuple(pace.command for pace in PACES)), np.concatenate(weights)
+        space, theta = parts[pace.of].policy.space, parts[pace.of].theta
+        drives = np.concatenate([np.full(block.size, "PF" in block.name) for block in space.blocks])
+        weights.append(space.compress(np.where(drives, pace.steps * theta, theta)))
+    return TrainedPolicy(
+        policy=NCAPPolicy(command=COMMAND, paces=tuple(pace.command for pace in PACES)),
+        theta=np.concatenate(weights),
+        about={
+            "task": WORLD,
+            "robot": TASKS[WORLD].robot.name,
+            "parts": {name: part.about for name, part in parts.items()},
+        },
+        name="variable speed",
+    )
 
 
 def try_commands(
-    policy: NCAPPolicy, theta: Array, task: Task, commands: Sequence[float], seeds: Sequence[int], threads: int
+    player: TrainedPolicy, task: Task, commands: Sequence[float], seeds: Sequence[int], threads: int
 ) -> list[Trial]:
     """One trial per command, with an episode per seed."""
     goals = np.repeat(commands, len(seeds))[:, None] * np.ones(task.steps)
-    brainstem = Brainstem(policy.bind(np.tile(theta, (len(goals), 1))), goals, goals >= 0, task.control_dt)
+    brainstem = Brainstem(player.controller(len(goals)), goals, goals >= 0, task.control_dt)
     record = ("velocity", "foot_force")
     episodes = rollout(task, brainstem, list(seeds) * len(commands), threads=threads, record=record)
-    settled = episodes.signals["velocity"][:, round(SETTLING * task.steps) :, 0]
+    settled = episodes.signals["velocity"][:, round(UNSETTLED * task.steps) :, 0]
     speeds = np.where(episodes.fell, np.nan, np.nan_to_num(settled).mean(axis=1)).reshape(len(commands), -1)
     gaits = foot_gaits(task, episodes)
     return [
@@ -219,19 +231,17 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     blends, maps = [], []
     for places in train_parts(library, scale):
         library.say(f"measuring speed against the command: {', '.join(place.name for place in places.values())}")
-        parts = {name: load_policy(place / "best.safetensors") for name, place in places.items()}
-        policy, theta = blend({name: part[:2] for name, part in parts.items()})
-        blends.append((policy, theta, {name: about for name, (*_, about) in parts.items()}))
-        maps.append(SpeedMap(trials=try_commands(policy, theta, task, COMMANDS, fitting, library.threads)))
+        blends.append(blend({name: load(place) for name, place in places.items()}))
+        maps.append(SpeedMap(trials=try_commands(blends[-1], task, COMMANDS, fitting, library.threads)))
     best = min(range(len(maps)), key=lambda i: maps[i].costs(np.array(SPEEDS)).min(axis=1).mean())
-    (policy, theta, about), speed_map = blends[best], maps[best]
-    save_policy(out / "variable-speed.safetensors", policy, theta, about)
-    tests = try_commands(policy, theta, task, speed_map.command(np.array(SPEEDS)).tolist(), held_out, library.threads)
+    player, speed_map = blends[best], maps[best]
+    player.save(out / "variable-speed.safetensors")
+    tests = try_commands(player, task, speed_map.command(np.array(SPEEDS)).tolist(), held_out, library.threads)
     write_table(out / "variable-speed.csv", [_row(*pair) for pair in zip(SPEEDS, tests, strict=True)])
     steps = np.arange(task.steps) / task.steps
     targets = np.array(SCHEDULE)[np.searchsorted([part for part, _ in SCHEDULE], steps, side="right") - 1, 1]
     commands, moving = speed_map.command(targets)[None], speed_map.moves(targets)[None]
-    controller = Brainstem(policy.bind(theta[None]), commands, moving, task.control_dt)
+    controller = Brainstem(player.controller(1), commands, moving, task.control_dt)
     played = rollout(task, controller, [0], record=("velocity", "command", "foot_force"))
     _figure(task, targets, played, speed_map.trials, tests, out / "variable-speed.png")
 
@@ -284,11 +294,11 @@ def _figure(
 
 
 def _gaits_by_segment(task: Task, force: Array) -> str:
-    """What the gait was called in each segment, its first part left out."""
+    """Name of the gait in each segment of the schedule."""
     edges = [round(part * len(force)) for part, _ in SCHEDULE] + [len(force)]
     labels = []
     for (_, speed), first, last in zip(SCHEDULE, edges[:-1], edges[1:], strict=True):
-        settled = first + round(SETTLING * (last - first))
+        settled = first + round(UNSETTLED * (last - first))
         gait = foot_gait(force[settled:last], task.control_dt)
-        labels.append(f"{speed:g} m/s: {'stand' if gait.duty > 0.97 else gait.label}")
+        labels.append(f"{speed:g} m/s: {'stand' if gait.duty > ALWAYS_ON_GROUND else gait.label}")
     return "   ".join(labels)

@@ -36,7 +36,7 @@ class ARS:
         return Search(mean=mean)
 
     def candidates(self, space: ParamSpace, search: Search, seed: int, epoch: int, indices: Sequence[int]) -> Array:
-        """(len(indices), D) candidates of an epoch, their signs kept."""
+        """(len(indices), D) candidates of an epoch, within their bounds."""
         signed = [
             (self.sigma if index % 2 == 0 else -self.sigma) * direction(seed, epoch, index // 2, space.size)
             for index in indices

@@ -1,22 +1,19 @@
-"""Which of a run's policies is its best. Five test episodes an epoch do not see a fall that happens once in minutes.
+"""The choice of a run's best policy. Five test episodes an epoch do not see a fall that happens once in minutes.
 
 So a run keeps the few policies that did best in them, and at its end plays these, and its last one, on more episodes.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ncap.learn.executors import CHUNK, Chunk, Executor
 from ncap.learn.search import Search
-from ncap.policies.storage import Policy, describe, load_policy, save_policy
 from ncap.runs import Run
 from ncap.tasks import Task
-
-Candidate = tuple[Policy, NDArray[np.float64], dict[str, Any]]
-"""A policy, its weights (D,), and what is known about it: its "epoch", its "test_return"."""
+from ncap.trained import TrainedPolicy, read_policy
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
@@ -26,23 +23,26 @@ KEPT: Final = 4
 """Policies that a run keeps for its final choice, beside the last."""
 
 
-def keep(run: Run, candidate: Candidate) -> float:
-    """Keep a policy if its test return is among the highest of the run so far. Returns the highest."""
-    new = run.folder / "finalists" / f"epoch-{candidate[2]['epoch']:06d}.safetensors"
+def keep(run: Run, candidate: TrainedPolicy) -> float:
+    """Keep a policy if its test return is among the highest of the run so far. Returns the highest.
+
+    The candidate's `about` has its "epoch" and its "test_return".
+    """
+    new = run.folder / "finalists" / f"epoch-{candidate.about['epoch']:06d}.safetensors"
     new.parent.mkdir(exist_ok=True)
-    save_policy(new, *candidate)
-    found = {path: float(load_policy(path)[2]["test_return"]) for path in _finalists(run)}
+    candidate.save(new)
+    found = {path: float(read_policy(path).about["test_return"]) for path in _finalists(run)}
     ranked = sorted(found, key=lambda path: -found[path])
     for path in ranked[KEPT:]:
         path.unlink()
     if ranked[0] == new:
-        save_policy(run.folder / "best.safetensors", *candidate)
+        candidate.save(run.folder / "best.safetensors")
     return found[ranked[0]]
 
 
 def choose(
     run: Run,
-    last: Candidate,
+    last: TrainedPolicy,
     task: Task,
     epochs: int,
     executor: Executor,
@@ -52,18 +52,18 @@ def choose(
     epochs: of the run.
     """
     seeds = FINAL_SEEDS[:epochs]
-    candidates = {candidate[2]["epoch"]: candidate for candidate in (*map(load_policy, _finalists(run)), last)}
+    candidates = {one.about["epoch"]: one for one in (*map(read_policy, _finalists(run)), last)}
     returns = {}
-    for epoch, (policy, theta, _) in candidates.items():
+    for epoch, one in candidates.items():
         chunks = [
-            Chunk(task=task, policy=describe(policy), search=Search(mean=theta), seeds=seeds[first:][:CHUNK])
+            Chunk(task=task, policy=one.policy, search=Search(mean=one.theta), seeds=seeds[first:][:CHUNK])
             for first in range(0, len(seeds), CHUNK)
         ]
         returns[epoch] = float(np.concatenate([played.returns for played in executor.play(chunks)]).mean())
-    policy, theta, about = candidates[max(returns, key=lambda epoch: returns[epoch])]
-    best = about | {"final_return": returns[about["epoch"]]}
-    save_policy(run.folder / "best.safetensors", policy, theta, best)
-    save_policy(run.folder / "last.safetensors", *last)
+    best = candidates[max(returns, key=lambda epoch: returns[epoch])]
+    final = best.about | {"final_return": returns[best.about["epoch"]]}
+    replace(best, about=final).save(run.folder / "best.safetensors")
+    last.save(run.folder / "last.safetensors")
 
 
 def _finalists(run: Run) -> list[Path]:

@@ -2,11 +2,11 @@
 
 Candidates are centre + σ s ⊙ δ with a step size σ and a scale s for every weight. The centre moves to the weighted mean
 of the better half. σ grows while steps agree with each other and shrinks while they cancel; s grows along weights in
-which good candidates lie far out. The centre knows no signs; what is played and kept is the centre with its signs, for
-a centre held back at a bound would look like steps that agree.
+which good candidates lie far out. The centre knows no bounds; what is played and kept is the centre within its bounds,
+for a centre held back at one would look like steps that agree.
 
 After Ros and Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space Complexity" (2008), with the
-constants of the cmaes library; the usual names are in the comments.
+constants of the cmaes library and the literature's names.
 """
 
 from collections.abc import Sequence
@@ -47,13 +47,13 @@ class CMA:
             "centre": mean,
             "sigma": np.array([self.sigma]),
             "variance": np.ones_like(mean),
-            "step_path": np.zeros_like(mean),
-            "shape_path": np.zeros_like(mean),
+            "p_sigma": np.zeros_like(mean),
+            "p_c": np.zeros_like(mean),
         }
         return Search(mean=mean, memory=memory)
 
     def candidates(self, space: ParamSpace, search: Search, seed: int, epoch: int, indices: Sequence[int]) -> Array:
-        """(len(indices), D) candidates of an epoch, their signs kept."""
+        """(len(indices), D) candidates of an epoch, within their bounds."""
         normal = np.array([direction(seed, epoch, index, space.size) for index in indices])
         spread = search.memory["sigma"] * np.sqrt(search.memory["variance"])
         return space.constrain(search.memory["centre"] + spread * normal)
@@ -63,40 +63,34 @@ class CMA:
         returns = worst_if_nan(returns)
         if np.ptp(returns) <= 1e-12:
             return search  # nothing was learned
-        size, weights = space.size, self.weights
-        centre, sigma, variance, step_path, shape_path = (
-            search.memory[name] for name in ("centre", "sigma", "variance", "step_path", "shape_path")
+        n, weights = space.size, self.weights
+        centre, sigma, variance, p_sigma, p_c = (
+            search.memory[name] for name in ("centre", "sigma", "variance", "p_sigma", "p_c")
         )
         best = np.argsort(-returns, kind="stable")[: len(weights)]
-        normal = np.array([direction(seed, epoch, int(index), size) for index in best])
+        z = np.array([direction(seed, epoch, int(index), n) for index in best])
         scale = np.sqrt(variance)
-        mean_normal = weights @ normal
-        centre = centre + sigma * scale * mean_normal
+        mean_z = weights @ z
+        centre = centre + sigma * scale * mean_z
 
-        effective = 1 / (weights**2).sum()  # μ_eff: how many candidates count
-        rate = (effective + 2) / (size + effective + 3)  # c_σ
-        damping = 1 + 2 * max(0.0, np.sqrt((effective - 1) / (size + 1)) - 1) + rate  # d_σ
-        step_path = (1 - rate) * step_path + np.sqrt(rate * (2 - rate) * effective) * mean_normal  # p_σ
-        length, expected = np.linalg.norm(step_path), np.sqrt(size) * (1 - 1 / (4 * size) + 1 / (21 * size**2))
-        sigma = sigma * np.exp(rate / damping * (length / expected - 1))
-        settled = length / np.sqrt(1 - (1 - rate) ** (2 * (epoch + 2))) < (1.4 + 2 / (size + 1)) * expected  # h_σ
+        mu_eff = 1 / (weights**2).sum()  # how many candidates count
+        c_sigma = (mu_eff + 2) / (n + mu_eff + 3)
+        d_sigma = 1 + 2 * max(0.0, np.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
+        p_sigma = (1 - c_sigma) * p_sigma + np.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * mean_z
+        length, chi_n = np.linalg.norm(p_sigma), np.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
+        sigma = sigma * np.exp(c_sigma / d_sigma * (length / chi_n - 1))
+        h_sigma = length / np.sqrt(1 - (1 - c_sigma) ** (2 * (epoch + 2))) < (1.4 + 2 / (n + 1)) * chi_n
 
-        rate = 4 / (size + 4)  # c_c
-        shape_path = (1 - rate) * shape_path  # p_c
-        if settled:
-            shape_path = shape_path + np.sqrt(rate * (2 - rate) * effective) * scale * mean_normal
-        one = 2 / ((size + 1.3) ** 2 + effective)  # c_1: weight of the path
-        full = 2 / effective / (size + np.sqrt(2)) ** 2 + (1 - 1 / effective) * min(
-            1.0, (2 * effective - 1) / ((size + 2) ** 2 + effective)
+        c_c = 4 / (n + 4)
+        p_c = (1 - c_c) * p_c
+        if h_sigma:
+            p_c = p_c + np.sqrt(c_c * (2 - c_c) * mu_eff) * scale * mean_z
+        c_1 = 2 / ((n + 1.3) ** 2 + mu_eff)  # weight of the path
+        full = 2 / mu_eff / (n + np.sqrt(2)) ** 2 + (1 - 1 / mu_eff) * min(
+            1.0, (2 * mu_eff - 1) / ((n + 2) ** 2 + mu_eff)
         )
-        many = min(1 - one, (size + 2) / 3 * full)  # c_μ: weight of the better half, more than with a full matrix
-        kept = 1 - one - many + (0 if settled else one * rate * (2 - rate))
-        variance = kept * variance + one * shape_path**2 + many * (weights @ (scale * normal) ** 2)
-        memory = {
-            "centre": centre,
-            "sigma": sigma,
-            "variance": variance,
-            "step_path": step_path,
-            "shape_path": shape_path,
-        }
+        c_mu = min(1 - c_1, (n + 2) / 3 * full)  # weight of the better half, more than with a full matrix
+        kept = 1 - c_1 - c_mu + (0 if h_sigma else c_1 * c_c * (2 - c_c))
+        variance = kept * variance + c_1 * p_c**2 + c_mu * (weights @ (scale * z) ** 2)
+        memory = {"centre": centre, "sigma": sigma, "variance": variance, "p_sigma": p_sigma, "p_c": p_c}
         return Search(mean=space.constrain(centre), memory=memory)

@@ -18,10 +18,10 @@ from torch.nn import functional
 
 from ncap import seeding
 from ncap.errors import UserError
+from ncap.files import read_tensors, write_tensors
 from ncap.learn.networks import Normaliser, exported, layers, linear_layers, load_tensors, tensors_of
 from ncap.learn.vec_env import BatchedVecEnv
 from ncap.policies.mlp import MLPPolicy
-from ncap.policies.storage import read_tensors, write_tensors
 
 Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
@@ -38,18 +38,19 @@ class Settings:
     lowest: float = 0.0
     highest: float = 150.0
     """The atoms' range of discounted returns."""
-    returns: int = 5
+    n_step: int = 5
     """Steps of a return before the critic takes over."""
-    rate: float = 3e-4
+    learning_rate: float = 3e-4
     """Step size of Adam, for both networks."""
     noise: float = 0.2
     """Standard deviation of exploration."""
-    batch: int = 128
+    batch_size: int = 128
+    """Steps in a sample of the replay."""
     updates: int = 4
-    """Of both networks, after every step of all environments."""
-    tracking: float = 0.005
+    """Updates of both networks after every step of all environments."""
+    tau: float = 0.005
     """Share of the way that the target networks go to the trained ones at every update."""
-    replay: int = 1_000_000
+    replay_size: int = 1_000_000
     """Steps remembered."""
     warm_up: int = 1
     """Epochs played before the first update, so that learning begins with a normaliser that has seen something."""
@@ -76,7 +77,7 @@ class Return(NamedTuple):
     """The last step, counted from 0: before n - 1 where an episode ended."""
 
 
-def n_step(rewards: Array32, terminated: Mask, ended: Mask) -> Return:
+def n_step_return(rewards: Array32, terminated: Mask, ended: Mask) -> Return:
     """Returns from n consecutive steps (n, B). An episode that merely ended goes on in the critic's eyes."""
     n, samples = rewards.shape
     ends = ended.copy()
@@ -116,7 +117,7 @@ class Replay:
         starts = rng.integers(first, self.written - n + 1, batch)
         who = rng.integers(self.reward.shape[1], size=batch)
         window = (starts + np.arange(n)[:, None]) % self.slots  # (n, B)
-        found = n_step(self.reward[window, who], self.terminated[window, who], self.ended[window, who])
+        found = n_step_return(self.reward[window, who], self.terminated[window, who], self.ended[window, who])
         start, last = window[0], window[found.last, np.arange(batch)]
         return self.observation[start, who], self.action[start, who], found, self.following[last, who]
 
@@ -134,7 +135,7 @@ class Networks(nn.Module):
         last = linear_layers(self.actor)[-1]
         nn.init.uniform_(last.weight, -3e-3, 3e-3)  # starts near the standing pose
         nn.init.zeros_(last.bias)
-        self.slow_actor, self.slow_critic = deepcopy(self.actor), deepcopy(self.critic)
+        self.target_actor, self.target_critic = deepcopy(self.actor), deepcopy(self.critic)
         self.register_buffer("atoms", torch.linspace(settings.lowest, settings.highest, settings.atoms))
 
     def act(self, observation: Tensor) -> Tensor:
@@ -144,8 +145,8 @@ class Networks(nn.Module):
     def targets(self, following: Tensor, rewards: Tensor, discounts: Tensor) -> Tensor:
         """(B, K) what the critic should have said."""
         seen = self.normaliser(following)
-        action = torch.tanh(self.slow_actor(seen))
-        later = functional.softmax(self.slow_critic(torch.cat((seen, action), dim=1)), dim=1)
+        action = torch.tanh(self.target_actor(seen))
+        later = functional.softmax(self.target_critic(torch.cat((seen, action), dim=1)), dim=1)
         return project(later, rewards, discounts, self.atoms)
 
 
@@ -154,14 +155,14 @@ class D4PGLearner:
 
     def __init__(self, env: BatchedVecEnv, policy: MLPPolicy, settings: Settings, *, seed: int) -> None:
         torch.manual_seed(seed)
-        self.env, self.seed, self.settings = env, seed, settings
+        self.env, self.policy, self.seed, self.settings = env, policy, seed, settings
         observed, acted = env.sizes
         self.networks = Networks(observed, policy.hidden, acted, settings)
         self.optimisers = [
-            torch.optim.Adam(network.parameters(), lr=settings.rate)
+            torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
             for network in (self.networks.actor, self.networks.critic)
         ]
-        epochs = max(1, settings.replay // (env.num_envs * env.epoch_steps))
+        epochs = max(1, settings.replay_size // (env.num_envs * env.epoch_steps))
         self.kept_epochs = epochs
         self.replay = Replay(epochs * env.epoch_steps, env.num_envs, observed, acted)
 
@@ -200,7 +201,7 @@ class D4PGLearner:
     def _update(self, draw: np.random.Generator) -> None:
         """One step of critic and actor, and the targets a little after them."""
         networks, (actor_steps, critic_steps) = self.networks, self.optimisers
-        observed, acted, found, after = self.replay.sample(draw, self.settings.batch, self.settings.returns)
+        observed, acted, found, after = self.replay.sample(draw, self.settings.batch_size, self.settings.n_step)
         seen, action = networks.normaliser(torch.from_numpy(observed)), torch.from_numpy(acted)
         with torch.no_grad():
             rewards, discounts = (torch.from_numpy(values.astype(np.float32)) for values in found[:2])
@@ -219,12 +220,12 @@ class D4PGLearner:
         actor_steps.step()
 
         with torch.no_grad():
-            for slow, fast in ((networks.slow_actor, networks.actor), (networks.slow_critic, networks.critic)):
-                torch._foreach_lerp_(list(slow.parameters()), list(fast.parameters()), self.settings.tracking)
+            for target, trained in ((networks.target_actor, networks.actor), (networks.target_critic, networks.critic)):
+                torch._foreach_lerp_(list(target.parameters()), list(trained.parameters()), self.settings.tau)
 
     def exported(self) -> tuple[MLPPolicy, Array]:
         """The policy for a file."""
-        return exported(self.networks.normaliser, self.networks.actor, "relu")
+        return exported(self.policy, self.networks.normaliser, self.networks.actor)
 
     def tensors(self) -> dict[str, Array]:
         """All that the next epoch depends on, beside the replay."""

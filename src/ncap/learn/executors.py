@@ -7,15 +7,16 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
+from ncap.learn.moments import moments_of
 from ncap.learn.search import Method, Search
-from ncap.policies.storage import Policy, from_description
-from ncap.rollout import rollout
+from ncap.policies.controller import Policy
+from ncap.rollouts import rollout
 from ncap.tasks import Task
 
 Array = NDArray[np.float64]
@@ -28,8 +29,7 @@ class Chunk:
     """Episodes to play: candidates of an epoch on one of its episodes, or the mean on several episodes."""
 
     task: Task
-    policy: dict[str, Any]
-    """Description of the policy."""
+    policy: Policy
     search: Search
     seeds: tuple[int, ...]
     """Episode seeds, one per individual."""
@@ -45,20 +45,20 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Played:
-    """What came of a chunk."""
+    """Results of a chunk."""
 
     returns: Array
     falls: int
     steps: int
     cpu_seconds: float
     moments: Array | None
-    """(3, 40): count, sum and sum of squares of observations."""
+    """(3, senses): count, sum and sum of squares of observations."""
 
 
 def play(chunk: Chunk, threads: int = 1) -> Played:
     """Play a chunk here."""
     started = time.process_time()
-    policy: Policy = from_description(chunk.policy)
+    policy = chunk.policy
     if chunk.method is None:
         theta = np.tile(chunk.search.mean, (len(chunk.seeds), 1))
     else:
@@ -67,9 +67,9 @@ def play(chunk: Chunk, threads: int = 1) -> Played:
     episodes = rollout(chunk.task, policy.bind(theta), chunk.seeds, threads=threads, record=record)
     moments = None
     if chunk.moments:
-        seen = episodes.signals["observation"].reshape(-1, 40)
-        seen = seen[np.isfinite(seen[:, 0])]
-        moments = np.stack((np.full(40, float(len(seen))), seen.sum(axis=0), (seen**2).sum(axis=0)))
+        seen = episodes.signals["observation"]
+        seen = seen.reshape(-1, seen.shape[-2] * seen.shape[-1])
+        moments = moments_of(seen[np.isfinite(seen[:, 0])])
     return Played(
         returns=episodes.returns,
         falls=int(episodes.fell.sum()),

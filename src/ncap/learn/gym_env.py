@@ -1,14 +1,15 @@
-"""The tasks as Gymnasium environments, known to Gymnasium once this module is imported.
+"""The tasks as Gymnasium environments; ncap.envs makes them known to Gymnasium.
 
-    import gymnasium, ncap.learn.gym_env
-    env = gymnasium.make("ncap/FlatWalk-v0")
-    envs = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=16)  # on the batched engine
+    env = gymnasium.make("ncap.envs:ncap/FlatWalk-v0")
+    envs = gymnasium.make_vec("ncap.envs:ncap/FlatWalk-v0", num_envs=16)  # on the batched engine
 
-Observation: 40 numbers in [-1, 1], per leg (FL, FR, HL, HR) position, torque and velocity of hip, thigh and calf, and
-foot contact. Action: 12 numbers in [-1, 1], per leg hip, thigh and calf; 0 is the standing pose. An episode is
-truncated after the task's 15 s and terminated by a fall.
+Observation: numbers in [-1, 1], per leg (FL, FR, HL, HR) position, torque and velocity of hip, thigh and calf, and foot
+contact. Action: numbers in [-1, 1], per leg hip, thigh and calf; 0 is the standing pose. An episode is truncated after
+the task's 15 s and terminated by a fall. With `circuit` the environment carries that circuit's rhythm generator: see
+ncap.learn.interfaces.RhythmDrive for what the agent sees and does then.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 import gymnasium
@@ -18,17 +19,31 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ncap.rollout import Arena, Outcome
-from ncap.tasks import TASKS, Task, find_task
+from ncap.circuits.animal import find_circuit
+from ncap.errors import UserError
+from ncap.learn.interfaces import Interface, Joints, RhythmDrive
+from ncap.policies.ncap import NCAPPolicy
+from ncap.rollouts import Arena, Outcome
+from ncap.tasks import Task, find_task, with_robot
 
 Array32 = NDArray[np.float32]
 
-IDS: Final = {name: f"ncap/{name.title().replace('-', '')}-v0" for name in TASKS}
-"""Gymnasium's id of every task."""
-
-_OBSERVATION: Final = spaces.Box(-1.0, 1.0, (40,), np.float32)
-_ACTION: Final = spaces.Box(-1.0, 1.0, (12,), np.float32)
 _SEEDS: Final = 2**31
+
+
+def make_task(task: str | Task, target_speed: float | None, robot: str | None) -> Task:
+    """A task, perhaps at another target speed (m/s) or with another robot."""
+    found = find_task(task) if isinstance(task, str) else task
+    if target_speed is not None:
+        found = replace(found, target_speed=target_speed)
+    return found if robot is None else with_robot(found, robot)
+
+
+def make_interface(task: Task, circuit: str | None, environments: int) -> Interface:
+    """What an agent sees and does: everything itself, or by driving the rhythm generator of a circuit."""
+    if circuit is None:
+        return Joints(task.senses, task.joints)
+    return RhythmDrive(NCAPPolicy(command=task.command, circuit=find_circuit(circuit)), environments)
 
 
 class WalkingEnv(gymnasium.Env[Array32, Array32]):
@@ -36,12 +51,22 @@ class WalkingEnv(gymnasium.Env[Array32, Array32]):
 
     metadata: Final = {"render_modes": ["rgb_array"], "render_fps": 33}  # type: ignore[misc]
 
-    def __init__(self, task: str | Task, render_mode: str | None = None) -> None:
-        self.task = find_task(task) if isinstance(task, str) else task
+    def __init__(
+        self,
+        task: str | Task = "flat-walk",
+        *,
+        target_speed: float | None = None,
+        robot: str | None = None,
+        circuit: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.task = make_task(task, target_speed, robot)
         self.render_mode = render_mode
-        self.observation_space, self.action_space = _OBSERVATION, _ACTION
+        self._interface = make_interface(self.task, circuit, 1)
+        self.observation_space, self.action_space = _spaces(self._interface, circuit)
         self._arena = Arena(self.task, 1)
-        self._ids, self._step = np.zeros(1, np.int64), 0
+        self._ids = np.zeros(1, np.int64)
+        self._step: int | None = None  # None before the first reset
         self._camera: Any = None
 
     def reset(
@@ -50,23 +75,29 @@ class WalkingEnv(gymnasium.Env[Array32, Array32]):
         """Begin an episode whose friction, terrain and start come from the seed."""
         super().reset(seed=seed)
         self._step = 0
-        self._arena.start(self._ids, [int(self.np_random.integers(_SEEDS))])
-        if self._camera is not None:
-            self._camera.close()
-            self._camera = None
-        return _flat(self._arena)[0], {}
+        seeds = [int(self.np_random.integers(_SEEDS))]
+        self._arena.start(self._ids, seeds)
+        self._interface.start(self._ids, seeds)
+        self._forget_camera()
+        return self._observation(), {}
 
     def step(self, action: Array32) -> tuple[Array32, float, bool, bool, dict[str, Any]]:
         """One control step of 30 ms."""
-        outcome = self._arena.step(self._ids, _legs(action[None]))
+        if self._step is None:
+            raise UserError("call reset before step: no episode has begun")
+        outcome = self._arena.step(self._ids, self._interface.joints(_checked(action[None], self.action_space)))
         self._step += 1
         return (
-            _flat(self._arena)[0],
+            self._observation(),
             float(outcome.reward[0]),
             bool(outcome.fallen[0]),
             self._step >= self.task.steps,
             {name: float(values[0]) for name, values in _info(outcome).items()},
         )
+
+    def _observation(self) -> Array32:
+        seen: Array32 = self._interface.observation(self._arena.observation())[0]
+        return seen
 
     def render(self) -> Any:
         """A picture (480, 640, 3) if render_mode is rgb_array."""
@@ -77,7 +108,10 @@ class WalkingEnv(gymnasium.Env[Array32, Array32]):
         return self._camera.picture(self._arena.state(0))
 
     def close(self) -> None:
-        """Give the drawing context back."""
+        """Release the drawing context."""
+        self._forget_camera()
+
+    def _forget_camera(self) -> None:
         if self._camera is not None:
             self._camera.close()
             self._camera = None
@@ -88,13 +122,26 @@ class WalkingVectorEnv(VectorEnv[Array32, Array32, NDArray[Any]]):
 
     metadata: Final = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # type: ignore[misc]
 
-    def __init__(self, task: str | Task, num_envs: int = 1, threads: int = 1) -> None:
-        self.task = find_task(task) if isinstance(task, str) else task
+    def __init__(
+        self,
+        task: str | Task = "flat-walk",
+        num_envs: int = 1,
+        *,
+        target_speed: float | None = None,
+        robot: str | None = None,
+        circuit: str | None = None,
+        max_episode_steps: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.task = make_task(task, target_speed, robot)
         self.num_envs = num_envs
-        self.single_observation_space, self.single_action_space = _OBSERVATION, _ACTION
-        self.observation_space, self.action_space = batch_space(_OBSERVATION, num_envs), batch_space(_ACTION, num_envs)
+        self._interface = make_interface(self.task, circuit, num_envs)
+        self.single_observation_space, self.single_action_space = _spaces(self._interface, circuit)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
         self._arena = Arena(self.task, num_envs, threads=threads)
-        self._steps, self._ended = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
+        self._longest = min(self.task.steps, max_episode_steps or self.task.steps)
+        self._steps, self._ended = np.full(num_envs, -1), np.zeros(num_envs, bool)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -102,43 +149,48 @@ class WalkingVectorEnv(VectorEnv[Array32, Array32, NDArray[Any]]):
         """Begin an episode with every robot."""
         super().reset(seed=seed)
         self._begin(np.arange(self.num_envs))
-        return _flat(self._arena), {}
+        return self._observation(), {}
 
     def step(
         self, actions: Array32
     ) -> tuple[Array32, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """One control step; robots that begin an episode have reward 0 in it."""
+        if self._steps[0] < 0:
+            raise UserError("call reset before step: no episode has begun")
         going, beginning = np.flatnonzero(~self._ended), np.flatnonzero(self._ended)
-        outcome = self._arena.step(going, _legs(actions))
+        outcome = self._arena.step(going, self._interface.joints(_checked(actions, self.action_space)))
         self._steps[going] += 1
         if len(beginning):
             self._begin(beginning)
         reward, fallen = np.where(self._steps > 0, outcome.reward, 0.0), outcome.fallen & (self._steps > 0)
-        truncated = self._steps >= self.task.steps
+        truncated = self._steps >= self._longest
         self._ended = fallen | truncated
-        return _flat(self._arena), reward, fallen, truncated, _info(outcome)
+        return self._observation(), reward, fallen, truncated, _info(outcome)
+
+    def _observation(self) -> Array32:
+        return self._interface.observation(self._arena.observation())
 
     def _begin(self, ids: NDArray[np.int64]) -> None:
         self._steps[ids], self._ended[ids] = 0, False
-        self._arena.start(ids, [int(seed) for seed in self.np_random.integers(_SEEDS, size=len(ids))])
+        seeds = [int(seed) for seed in self.np_random.integers(_SEEDS, size=len(ids))]
+        self._arena.start(ids, seeds)
+        self._interface.start(ids, seeds)
 
 
-def _legs(action: Array32) -> NDArray[np.float64]:
-    return np.asarray(action, np.float64).reshape(-1, 4, 3)
+def _spaces(interface: Interface, circuit: str | None) -> tuple[Any, Any]:
+    """Spaces of observations and of actions. A circuit's state is not bounded by 1."""
+    limit = 1.0 if circuit is None else np.inf
+    seen = spaces.Box(-limit, limit, (interface.observation_size,), np.float32)
+    return seen, spaces.Box(-interface.action_limits, interface.action_limits)
 
 
-def _flat(arena: Arena) -> Array32:
-    return arena.observation().reshape(-1, 40).astype(np.float32)
+def _checked(actions: Array32, space: spaces.Space[Any]) -> NDArray[np.float64]:
+    """The actions (P, A) in float64, if they have as many numbers as the space asks for."""
+    values, wanted = np.asarray(actions, np.float64), (space.shape or ())[-1]
+    if values.ndim != 2 or values.shape[1] != wanted:
+        raise UserError(f"an action has {wanted} numbers, not the shape {np.shape(actions)[1:] or np.shape(actions)}")
+    return values
 
 
 def _info(outcome: Outcome) -> dict[str, Any]:
     return {f"reward_{name}": values for name, values in outcome.terms.items()}
-
-
-for _name, _identifier in IDS.items():
-    gymnasium.register(
-        _identifier,
-        entry_point="ncap.learn.gym_env:WalkingEnv",
-        vector_entry_point="ncap.learn.gym_env:WalkingVectorEnv",
-        kwargs={"task": _name},
-    )

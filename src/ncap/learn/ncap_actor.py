@@ -1,76 +1,105 @@
 """The NCAP circuit as an actor for policy gradients: its weights in torch, its rhythm generator in NumPy."""
 
-from typing import Final
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ncap.circuits.circuit import Stage, initial_numbers
+from ncap.learn.interfaces import CoreDrive
 from ncap.learn.networks import as_array
-from ncap.learn.vec_env import DRIVES, OBSERVED, driven, unflat_state
-from ncap.policies.ncap import GIRDLES, HALF_CENTRES, NCAPPolicy
+from ncap.policies.ncap import NCAPPolicy
 
 Array = NDArray[np.float64]
 
-_GIRDLE_OF_LEG: Final = [0, 0, 1, 1]
-
 
 class NCAPActor(nn.Module):
-    """Afferent and pattern weights of the circuit; the rhythm between them is frozen, and needs no gradient.
+    """The trained numbers of a circuit. Its rhythm generator is stepped in NumPy, and needs no gradient.
 
-    An action is drawn in two parts. The afferent drives (8) are drawn around AF · signals; then the rhythm generator is
-    stepped with the drives that were drawn, as the environment will do; then the joint actions (8) are drawn around
-    tanh(PF · rhythm + bias). The probability of the pair is the product of the two, and each factor has an ordinary
+    An action is drawn in two parts. What drives the core is drawn around the afferent sums; then the rhythm generator
+    is stepped with the drives that were drawn, as the environment will do; then the joint actions are drawn around the
+    motor neurons' outputs. The probability of the pair is the product of the two, and each factor has an ordinary
     gradient with respect to its own weights: PPO's gradient is exact, with nothing approximated in the circuit.
+
+    Trained numbers of the core itself act through an extra drive of its neurons: what they have changed since the
+    start, times the signals at the beginning of the control step. The policy for a file has them in the circuit, where
+    they act at every circuit step; how well the two agree shows in the test episodes.
     """
 
-    signs: Tensor
+    low: Tensor
+    high: Tensor
+    numbers: Tensor
 
     def __init__(self, policy: NCAPPolicy) -> None:
         super().__init__()
-        self.policy, self.circuit = policy, policy.circuit
-        self.theta = nn.Parameter(torch.tensor(policy.space.initial, dtype=torch.float32))
-        self.register_buffer("signs", torch.tensor(policy.space.signs, dtype=torch.float32))
-        self._columns = np.stack([self.circuit.columns(name) for name in HALF_CENTRES], axis=-1)
+        self.policy, self.core = policy, CoreDrive(policy)
+        space, system = policy.space, policy.system
+        self.theta = nn.Parameter(torch.tensor(space.initial, dtype=torch.float32))
+        self.register_buffer("low", torch.tensor(space.low, dtype=torch.float32))
+        self.register_buffer("high", torch.tensor(space.high, dtype=torch.float32))
+        self.register_buffer("numbers", torch.tensor(initial_numbers(policy.circuit), dtype=torch.float32))
+        self._trained = torch.tensor([i for i, entry in enumerate(policy.circuit.entries) if entry.row.trainable])
+        self._n_drives = self.core.n_drives + self.core.n_extra
+        self._before = [stage for _, stage in system.before]
+        self._after = [stage for _, stage in system.after]
+        self._size, self._senses, self._core_slot = len(system.names) + 1, system.n_senses, system.core_slot
+        self._commands = torch.tensor(policy.commands(None, 1)[0], dtype=torch.float32)
+        self._core_index = torch.from_numpy(self.core.circuit.weight_index)
 
-    def _per_leg(self, name: str) -> Tensor:
-        """(leg, …) of a pair of blocks."""
-        found, start = {}, 0
-        for block in self.policy.space.blocks:
-            found[block.name] = self.theta[start : start + block.size].view(block.initial.shape)
-            start += block.size
-        return torch.stack([found[name.format(girdle)] for girdle in GIRDLES])[_GIRDLE_OF_LEG]
+    def _numbers(self) -> Tensor:
+        """(K + 1,) the numbers of the whole table, and a 0 for what is not there."""
+        return torch.cat((self.numbers.index_copy(0, self._trained, self.theta), torch.zeros(1)))
+
+    def _respond(self, stage: Stage, board: Tensor) -> Tensor:
+        """Summed input (B, site times neuron) of a stage's neurons, as `Stage.respond` sums it."""
+        numbers = self._numbers()
+        weights, biases = (numbers[torch.from_numpy(index)] for index in (stage.weight_index, stage.bias_index))
+        arriving = board[:, torch.from_numpy(stage.arriving % self._size)]
+        return (torch.einsum("snk,bsk->bsn", weights, arriving) + biases).flatten(1)
+
+    def _board(self, observation: Tensor) -> Tensor:
+        """(B, M) signals of the senses and commands; see NervousSystem."""
+        felt = observation[:, : self._senses // 2]
+        board = torch.zeros(len(felt), self._size)
+        board[:, : self._senses] = torch.relu(torch.cat((-felt, felt), dim=1))
+        board[:, self._senses : self._senses + len(self._commands)] = self._commands
+        return board
 
     def drives(self, observation: Tensor) -> Tensor:
-        """Mean afferent drives (B, 8) by leg and half-centre."""
-        seen = observation[:, :OBSERVED].view(-1, 4, 10)
-        signals = torch.relu(torch.cat((-seen, seen), dim=-1))
-        return torch.einsum("lhs,bls->blh", self._per_leg("AF.{}"), signals).reshape(-1, DRIVES)
+        """Mean drives of the core (B, site times afferent sum, then extra drives of its neurons if it is trained)."""
+        parts = [self._respond(stage, self._board(observation)) for stage in self._before]
+        if self.core.n_extra:
+            changed = self._numbers() - torch.cat((self.numbers, torch.zeros(1)))
+            first = self._senses // 2
+            signals = observation[:, first : first + self._core_index.shape[1]]
+            parts.append(torch.einsum("nm,bm->bn", changed[self._core_index], signals))
+        return torch.cat((observation.new_zeros(len(observation), 0), *parts), dim=1)
 
     def pattern(self, observation: Tensor, drives: Tensor) -> Tensor:
-        """Mean joint actions (B, 8) by leg, thigh and calf, after a step of the rhythm with these drives."""
-        state = unflat_state(self.circuit, observation[:, OBSERVED:].numpy().astype(np.float64))
-        after = driven(self.circuit, self.policy.command, state, drives.numpy().astype(np.float64))
-        rhythm = torch.from_numpy(self.circuit.outputs(after)[:, self._columns].astype(np.float32))  # (B, leg, half)
-        summed = torch.einsum("ljh,blh->blj", self._per_leg("PF.{}"), rhythm) + self._per_leg("PF.{}.bias")
-        return torch.tanh(summed).reshape(-1, 8)
+        """Mean joint actions (B, site times joint) after a step of the rhythm with these drives."""
+        state = self.core.state_from(observation[:, self._senses // 2 :].numpy().astype(np.float64))
+        after = self.core.step(state, drives.numpy().astype(np.float64))
+        board = self._board(observation)
+        board[:, self._core_slot] = torch.from_numpy(self.core.circuit.outputs(after).astype(np.float32))
+        return torch.tanh(self._respond(self._after[0], board))
 
     def means(self, observation: Tensor, action: Tensor) -> Tensor:
         """Drives from the observation, joint actions from the rhythm that the drives taken lead to."""
-        return torch.cat((self.drives(observation), self.pattern(observation, action[:, :DRIVES])), dim=1)
+        drives = action[:, : self._n_drives]
+        return torch.cat((self.drives(observation), self.pattern(observation, drives)), dim=1)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """(actions, means), without gradient."""
         mean_drives = self.drives(observation).detach()
-        drives = mean_drives + noise[:, :DRIVES]
+        drives = mean_drives + noise[:, : self._n_drives]
         mean_pattern = self.pattern(observation, drives)
-        return torch.cat((drives, mean_pattern + noise[:, DRIVES:]), dim=1), torch.cat((mean_drives, mean_pattern), 1)
+        actions = torch.cat((drives, mean_pattern + noise[:, self._n_drives :]), dim=1)
+        return actions, torch.cat((mean_drives, mean_pattern), dim=1)
 
     def keep_signs(self) -> None:
-        """Put weights that have lost their sign to 0."""
+        """Put weights that have left their bounds back onto them."""
         with torch.no_grad():
-            self.theta.masked_fill_(self.signs * self.theta < 0, 0.0)
+            self.theta.copy_(torch.minimum(torch.maximum(self.theta, self.low), self.high))
 
     def exported(self) -> tuple[NCAPPolicy, Array]:
         """The policy for a file."""

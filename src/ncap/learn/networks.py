@@ -1,6 +1,8 @@
 """What the learners with gradients share: normalised networks, their export to a policy file, their state as arrays."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -9,14 +11,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ncap.learn.moments import mean_and_std, moments_of, no_moments
 from ncap.policies.mlp import MLPPolicy
 
 Array = NDArray[np.float64]
 
-torch.set_num_threads(1)  # our networks are small; the result must not depend on the machine's cores
-
 ACTIVATIONS: Final[dict[str, type[nn.Module]]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
-SMALLEST_VARIANCE: Final = 1e-4
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch use one thread within this context, and as many as before after it.
+
+    Our networks are small, and the result must not depend on the machine's cores.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Normaliser(nn.Module):
@@ -29,22 +43,18 @@ class Normaliser(nn.Module):
         super().__init__()
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("std", torch.ones(size))
-        self.moments = np.zeros((3, size))
+        self.moments = no_moments(size)
         """Count, sum and sum of squares of all that was seen."""
 
     def see(self, observations: NDArray[np.float32]) -> None:
         """Count observations (n, size) in; they act from the next `refresh` on."""
-        seen = observations.astype(np.float64)
-        self.moments += np.stack((np.full(seen.shape[1], float(len(seen))), seen.sum(axis=0), (seen**2).sum(axis=0)))
+        self.moments += moments_of(observations.astype(np.float64))
 
     def refresh(self) -> None:
         """Take mean and standard deviation from the moments. Once an epoch, as under evolution."""
-        if self.moments[0, 0] == 0:
-            return
-        mean = self.moments[1] / self.moments[0]
-        variance = np.maximum(self.moments[2] / self.moments[0] - mean**2, SMALLEST_VARIANCE)
-        self.mean.copy_(torch.from_numpy(mean))
-        self.std.copy_(torch.from_numpy(np.sqrt(variance)))
+        if (found := mean_and_std(self.moments)) is not None:
+            self.mean.copy_(torch.from_numpy(found[0]))
+            self.std.copy_(torch.from_numpy(found[1]))
 
     def forward(self, observation: Tensor) -> Tensor:
         """(B, size) of mean 0 and standard deviation 1."""
@@ -64,17 +74,11 @@ def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
     return [part for part in network if isinstance(part, nn.Linear)]
 
 
-def exported(normaliser: Normaliser, network: nn.Sequential, activation: str) -> tuple[MLPPolicy, Array]:
+def exported(policy: MLPPolicy, normaliser: Normaliser, network: nn.Sequential) -> tuple[MLPPolicy, Array]:
     """(policy, weights (D,)) that act as tanh(network(normaliser(observation))) does, without torch."""
-    linear = linear_layers(network)
-    policy = MLPPolicy(
-        hidden=tuple(layer.out_features for layer in linear[:-1]),
-        mean=tuple(normaliser.mean.tolist()),
-        std=tuple(normaliser.std.tolist()),
-        activation=activation,
-    )
-    parts = [as_array(values).ravel() for layer in linear for values in (layer.weight, layer.bias)]
-    return policy, np.concatenate(parts)
+    trained = replace(policy, mean=tuple(normaliser.mean.tolist()), std=tuple(normaliser.std.tolist()))
+    parts = [as_array(values).ravel() for layer in linear_layers(network) for values in (layer.weight, layer.bias)]
+    return trained, np.concatenate(parts)
 
 
 def as_array(values: Tensor) -> Array:

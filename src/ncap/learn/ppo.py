@@ -5,6 +5,7 @@ circuit, with Gaussian exploration around it, and an MLP as critic.
 """
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,15 +39,16 @@ REWARD_SCALE: Final = 1 - DISCOUNT
 class Settings:
     """Numbers of the search, the rest being stable-baselines3's defaults."""
 
-    rate: float = 1e-3
+    learning_rate: float = 1e-3
     """Step size of Adam."""
     noise: float = 0.25
     """Standard deviation of exploration at the start; it is learned."""
     rollouts: int = 4
     """Updates in an epoch, each after an equal part of it."""
-    passes: int = 10
-    """Over every rollout, in minibatches as large as one environment's part of it."""
+    n_epochs: int = 10
+    """Passes over every rollout, in minibatches as large as one environment's part of it."""
     critic: tuple[int, ...] = (64, 64)
+    """Hidden layers of the critic."""
 
 
 SETTINGS: Final = {"mlp": Settings(), "ncap": Settings(noise=0.1)}
@@ -56,10 +58,11 @@ SETTINGS: Final = {"mlp": Settings(), "ncap": Settings(noise=0.1)}
 class MLPActor(nn.Module):
     """tanh hidden layers and a tanh at the end, on normalised observations."""
 
-    def __init__(self, observation_size: int, hidden: tuple[int, ...], action_size: int) -> None:
+    def __init__(self, policy: MLPPolicy) -> None:
         super().__init__()
-        self.normaliser = Normaliser(observation_size)
-        self.network = layers((observation_size, *hidden, action_size), "tanh")
+        self.policy = policy
+        self.normaliser = Normaliser(policy.senses)
+        self.network = layers((policy.senses, *policy.hidden, prod(policy.joints)), policy.activation)
         _orthogonal(self.network, last_gain=0.01)  # starts at the standing pose
 
     def means(self, observation: Tensor, action: Tensor | None = None) -> Tensor:
@@ -73,7 +76,7 @@ class MLPActor(nn.Module):
 
     def exported(self) -> tuple[MLPPolicy, Array]:
         """The policy for a file."""
-        return exported(self.normaliser, self.network, "tanh")
+        return exported(self.policy, self.normaliser, self.network)
 
 
 class Walker(BasePolicy):
@@ -95,7 +98,7 @@ class Walker(BasePolicy):
         self.normaliser = actor.normaliser if isinstance(actor, MLPActor) else Normaliser(size)
         self.critic = layers((size, *settings.critic, 1), "tanh")
         _orthogonal(self.critic, last_gain=1.0)
-        self.optimizer = torch.optim.Adam(self.parameters(), lr=settings.rate, eps=1e-5)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=settings.learning_rate, eps=1e-5)
         if isinstance(actor, NCAPActor):
             self.optimizer.register_step_post_hook(lambda *_: actor.keep_signs())
 
@@ -149,16 +152,16 @@ class PPOLearner:
         if isinstance(policy, NCAPPolicy):
             self.actor: MLPActor | NCAPActor = NCAPActor(policy)
         else:
-            self.actor = MLPActor(env.sizes[0], policy.hidden, env.sizes[1])
+            self.actor = MLPActor(policy)
         steps = max(1, env.epoch_steps // settings.rollouts)
         walker: Any = Walker  # stable-baselines3 asks for one of its own policies, but uses no more than Walker has
         self.model = PPO(
             walker,
             env,
-            learning_rate=settings.rate,
+            learning_rate=settings.learning_rate,
             n_steps=steps,
             batch_size=max(2, steps),
-            n_epochs=settings.passes,
+            n_epochs=settings.n_epochs,
             gamma=DISCOUNT,
             policy_kwargs={"actor": self.actor, "settings": settings},
             device="cpu",

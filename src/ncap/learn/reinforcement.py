@@ -4,90 +4,33 @@ An epoch is as long as one of evolution's: 16 environments play 15 s each. Draws
 every epoch begins new episodes, so a resumed run ends in the same weights as an unbroken one, to the bit.
 """
 
-import importlib.util
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.errors import UserError, unknown_name
-from ncap.learn.best import TEST_SEEDS, Candidate, choose, keep
+from ncap.learn.best import TEST_SEEDS, choose, keep
+from ncap.learn.evolution import about_training
 from ncap.learn.executors import Chunk, LocalExecutor, Played, play
 from ncap.learn.search import Search
-from ncap.learn.train import policy_of, world_of
+from ncap.learn.settings import Training
 from ncap.policies.mlp import MLPPolicy
-from ncap.policies.ncap import NCAPPolicy
-from ncap.policies.storage import Policy, describe
 from ncap.runs import Checkpoint, Run
-from ncap.tasks import Task, find_task
+from ncap.trained import TrainedPolicy
 
 if TYPE_CHECKING:
+    from ncap.learn.settings import Trainee
     from ncap.learn.vec_env import BatchedVecEnv
 
 Array = NDArray[np.float64]
 
-ALGORITHMS: Final = {"ppo": (64, 64), "d4pg": (256, 256)}
-"""Hidden layers of the paper's networks."""
-MEMORY: Final = "replay"
+REPLAY: Final = "replay"
 """Folder of a run in which D4PG keeps what it has seen, until the run is complete."""
-
-
-def check_installed() -> None:
-    """Complain if the extra is missing."""
-    missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(f"PPO and D4PG need {' and '.join(missing)}: pip install 'ncap[rl]'")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reinforcement:
-    """Everything that determines the result of a run. What is left to a default is filled in."""
-
-    task: str
-    algorithm: str
-    """ppo or d4pg."""
-    policy: str = "mlp"
-    """mlp, mlp:64x64 with the sizes of its hidden layers, or, for PPO, ncap."""
-    command: float | None = None
-    """Brainstem command; None: the task's."""
-    contact: str = "default"
-    seed: int = 0
-    epochs: int = 60
-    environments: int = 16
-    episode_seconds: float | None = None
-    """Length of an episode; None: the task's."""
-
-    def __post_init__(self) -> None:
-        find_task(self.task)
-        if self.algorithm not in ALGORITHMS:
-            raise unknown_name("algorithm", self.algorithm, ("evolution", *ALGORITHMS))
-        if self.epochs < 1 or self.environments < 1:
-            raise UserError(
-                f"at least one epoch and one environment are needed, not {self.epochs} and {self.environments}"
-            )
-        policy = self.initial_policy()
-        if isinstance(policy, NCAPPolicy):
-            object.__setattr__(self, "command", policy.command)
-        check_installed()
-
-    @property
-    def world(self) -> Task:
-        """The task with the contact preset and the length that were asked for."""
-        return world_of(self.task, self.contact, self.episode_seconds)
-
-    def initial_policy(self) -> Policy:
-        """The architecture; an MLP's first weights are the learner's."""
-        policy = policy_of(self.policy, self.task, self.command, ALGORITHMS[self.algorithm])
-        if isinstance(policy, NCAPPolicy):
-            if self.algorithm != "ppo":
-                raise UserError(f"{self.algorithm} trains no {self.policy!r}; valid: mlp, mlp:256x256")
-            return policy
-        return replace(policy, activation="tanh" if self.algorithm == "ppo" else "relu")
 
 
 class Learner(Protocol):
@@ -97,7 +40,7 @@ class Learner(Protocol):
         """Play an epoch and learn from it."""
         ...
 
-    def exported(self) -> tuple[Policy, Array]:
+    def exported(self) -> "tuple[Trainee, Array]":
         """The policy as it is now, with its weights (D,)."""
         ...
 
@@ -120,7 +63,7 @@ class Learner(Protocol):
 
 @dataclass
 class State:
-    """Where a run is, beside what the learner knows."""
+    """How far a run has come, beside what the learner knows."""
 
     epoch: int = 0
     rollouts: int = 0
@@ -128,15 +71,18 @@ class State:
     steps: int = 0
 
 
-def make_learner(training: Reinforcement, threads: int) -> tuple["BatchedVecEnv", Learner]:
+def make_learner(training: Training, policy: "Trainee", threads: int) -> tuple["BatchedVecEnv", Learner]:
     """(environments, learner) before the first epoch."""
     from ncap.learn import d4pg, ppo
-    from ncap.learn.vec_env import BatchedVecEnv, Interface, Joints, RhythmDrive
+    from ncap.learn.interfaces import Interface, Joints, RhythmDrive
+    from ncap.learn.vec_env import BatchedVecEnv
 
-    policy = training.initial_policy()
-    interface: Interface = Joints() if isinstance(policy, MLPPolicy) else RhythmDrive(policy, training.environments)
+    world = training.world
+    interface: Interface = Joints(world.senses, world.joints)
+    if not isinstance(policy, MLPPolicy):
+        interface = RhythmDrive(policy, training.environments)
     env = BatchedVecEnv(
-        training.world,
+        world,
         training.environments,
         interface,
         seed=training.seed,
@@ -150,16 +96,17 @@ def make_learner(training: Reinforcement, threads: int) -> tuple["BatchedVecEnv"
     return env, d4pg.D4PGLearner(env, policy, d4pg.Settings(), seed=training.seed)
 
 
-def train(
-    training: Reinforcement,
+def reinforce(
+    training: Training,
+    policy: "Trainee",
     run: Run,
     threads: int,
     saved: Checkpoint | None,
     report: Callable[[dict[str, Any]], None],
-) -> State:
-    """Do the epochs that are left. report(row of progress) is called after each."""
-    env, learner = make_learner(training, threads)
-    memory, state = run.folder / MEMORY, State()
+) -> None:
+    """Do the epochs that are left, then choose the best policy. report(row of progress) is called after each epoch."""
+    env, learner = make_learner(training, policy, threads)
+    memory, state = run.folder / REPLAY, State()
     if saved is not None:
         state = State(epoch=saved.epoch, rollouts=saved.facts["rollouts"], steps=saved.facts["steps"])
         learner.restore(saved.tensors)
@@ -200,14 +147,11 @@ def train(
     keep(run, last)
     choose(run, last, training.world, training.epochs, LocalExecutor(threads))
     shutil.rmtree(memory, ignore_errors=True)
-    return state
 
 
-def _tested(training: Reinforcement, learner: Learner, state: State, threads: int) -> tuple[Candidate, Played]:
+def _tested(training: Training, learner: Learner, state: State, threads: int) -> tuple[TrainedPolicy, Played]:
     """The policy as it is now, and its test episodes, played without exploration."""
     policy, theta = learner.exported()
-    tested = play(
-        Chunk(task=training.world, policy=describe(policy), search=Search(mean=theta), seeds=TEST_SEEDS), threads
-    )
-    about = {"training": asdict(training), "epoch": state.epoch, "test_return": float(tested.returns.mean())}
-    return (policy, theta, about), tested
+    tested = play(Chunk(task=training.world, policy=policy, search=Search(mean=theta), seeds=TEST_SEEDS), threads)
+    about = about_training(training) | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
+    return TrainedPolicy(policy=policy, theta=theta, about=about), tested

@@ -1,4 +1,4 @@
-"""What methods of evolution have in common: a state, and how candidates are made and returns taken."""
+"""The interface of every method of evolution: a state, how candidates are made, and how returns move the state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Search:
-    """Where a search is. Everything in it goes into a checkpoint and to the workers."""
+    """The state of a search. Everything in it goes into a checkpoint and to the workers."""
 
     mean: Array
-    """(D,) the weights around which candidates are made; their signs are kept."""
+    """(D,) the weights around which candidates are made, within their bounds."""
     memory: dict[str, Array] = field(default_factory=dict)
-    """What the method has learned beside the mean, by name."""
+    """Arrays that the method keeps beside the mean, by name."""
 
 
 class Method(Protocol):
@@ -44,7 +44,7 @@ class Method(Protocol):
         ...
 
     def candidates(self, space: ParamSpace, search: Search, seed: int, epoch: int, indices: Sequence[int]) -> Array:
-        """(len(indices), D) candidates of an epoch, their signs kept."""
+        """(len(indices), D) candidates of an epoch, within their bounds."""
         ...
 
     def update(self, space: ParamSpace, search: Search, seed: int, epoch: int, returns: Array) -> Search:

@@ -1,11 +1,10 @@
-"""The tasks as a vector environment for stable-baselines3, on the batched engine.
+"""The tasks as a vector environment for stable-baselines3, on the batched engine: `vec_env("flat-walk", 16)`.
 
 Episodes are addressed by seed, epoch, environment and number, and every epoch begins with new ones. So nothing of the
 simulation has to be saved between epochs, and a resumed run plays what an unbroken one would have played.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -13,114 +12,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from ncap import seeding
-from ncap.circuits.circuit import Circuit, CircuitState
-from ncap.circuits.rhythm import rhythm_inputs
-from ncap.policies.ncap import NCAPPolicy
-from ncap.rollout import Arena
-from ncap.tasks import Task
-
-Array = NDArray[np.float64]
-Array32 = NDArray[np.float32]
-Indices = NDArray[np.int64]
-
-OBSERVED: Final = 40
-DRIVES: Final = 8
-LARGEST_DRIVE: Final = 10.0
-"""Afferent drives are clipped here, far beyond what five reflexes of weight 1 can add up to."""
-
-
-class Interface(Protocol):
-    """What a policy sees of a robot and does to it."""
-
-    observation_size: int
-    action_limits: Array32
-    """Actions lie within plus and minus these."""
-
-    def start(self, ids: Indices, seeds: Sequence[int]) -> None:
-        """Episodes with these seeds begin."""
-        ...
-
-    def observation(self, seen: Array) -> Array32:
-        """(P, observation_size) from the robots' observations (P, leg, 10)."""
-        ...
-
-    def joints(self, action: Array) -> Array:
-        """(P, leg, 3) joint actions from a policy's (P, A)."""
-        ...
-
-
-class Joints:
-    """The policy sees the 40 observations and moves the 12 joints."""
-
-    observation_size = OBSERVED
-    action_limits = np.ones(12, np.float32)
-
-    def start(self, ids: Indices, seeds: Sequence[int]) -> None:
-        """Nothing to remember."""
-
-    def observation(self, seen: Array) -> Array32:
-        """All legs in a row."""
-        return seen.reshape(len(seen), OBSERVED).astype(np.float32)
-
-    def joints(self, action: Array) -> Array:
-        """The actions themselves."""
-        return action.reshape(-1, 4, 3)
-
-
-class RhythmDrive:
-    """The environment carries the rhythm generator: the policy sees its state too, drives it, and moves 8 joints.
-
-    Action: 8 afferent drives (leg, half-centre), then 8 joint actions (leg, thigh and calf); hips are held at 0.
-    """
-
-    action_limits = np.repeat(np.array([LARGEST_DRIVE, 1.0], np.float32), DRIVES)
-
-    def __init__(self, policy: NCAPPolicy, environments: int) -> None:
-        self.circuit, self.command = policy.circuit, policy.command
-        self._controller = policy.bind(np.tile(policy.space.initial, (1, 1)))
-        self._state = self._controller.reset([0] * environments)
-        self.observation_size = OBSERVED + flat_state(self._state).shape[1]
-
-    def start(self, ids: Indices, seeds: Sequence[int]) -> None:
-        """The rhythm begins where it does in any other episode of these seeds."""
-        for mine, new in zip(self._state, self._controller.reset(seeds), strict=True):
-            mine[ids] = new
-
-    def observation(self, seen: Array) -> Array32:
-        """40 observations, then the circuit's state."""
-        return np.concatenate((seen.reshape(len(seen), OBSERVED), flat_state(self._state)), axis=1).astype(np.float32)
-
-    def joints(self, action: Array) -> Array:
-        """Step the rhythm with the drives; the joints take what is left."""
-        self._state = driven(self.circuit, self.command, self._state, action[:, :DRIVES])
-        joints = np.zeros((len(action), 4, 3))
-        joints[..., 1:] = action[:, DRIVES:].reshape(-1, 4, 2)
-        return joints
-
-
-def driven(circuit: Circuit, command: float, state: CircuitState, drives: Array) -> CircuitState:
-    """The rhythm generator a control step later, with drives (P, 8) by leg and half-centre."""
-    by_leg = drives.reshape(-1, 4, 2)
-    return circuit.step(state, rhythm_inputs(np.full(len(drives), command), by_leg[..., 0], by_leg[..., 1]))
-
-
-def flat_state(state: CircuitState) -> Array:
-    """A circuit's state as (P, numbers)."""
-    return np.concatenate(state, axis=1, dtype=np.float64)
-
-
-def unflat_state(circuit: Circuit, flat: Array) -> CircuitState:
-    """The inverse of `flat_state`."""
-    like = circuit.reset_to(np.zeros((1, len(circuit.columns("flexor")))))
-    signals, adaptation, active, voltage = np.split(flat, np.cumsum([part.shape[1] for part in like])[:-1], axis=1)
-    return CircuitState(signals, adaptation, active > 0.5, voltage)
+from ncap.learn.interfaces import Array32, Indices, Interface, Joints
+from ncap.rollouts import Arena
+from ncap.tasks import Task, find_task
 
 
 class Practice(NamedTuple):
-    """What was played in an epoch."""
+    """Episodes played in an epoch."""
 
     returns: list[float]
-    """Of the episodes that ended, normalised as in an evaluation."""
+    """Returns of the episodes that ended, normalised as in an evaluation."""
     falls: int
     steps: int
     """Played in all environments together, also those of episodes that have not ended."""
@@ -154,7 +55,7 @@ class BatchedVecEnv(VecEnv):
         self._epoch, self._practice = epoch, Practice([], 0, 0)
 
     def practice(self) -> Practice:
-        """What was played since the epoch began."""
+        """Episodes played since the epoch began."""
         return self._practice
 
     def reset(self) -> Array32:
@@ -218,3 +119,11 @@ class BatchedVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Never."""
         return [False] * self.num_envs
+
+
+def vec_env(task: str | Task, environments: int = 16, *, seed: int = 0, threads: int = 1) -> BatchedVecEnv:
+    """A task for an agent of stable-baselines3 that sees all observations and moves all joints."""
+    world = find_task(task) if isinstance(task, str) else task
+    return BatchedVecEnv(
+        world, environments, Joints(world.senses, world.joints), seed=seed, reward_scale=1.0, threads=threads
+    )

@@ -1,5 +1,6 @@
-"""A plain multilayer perceptron on all 40 observations and all 12 joints, for comparison."""
+"""A plain multilayer perceptron from all observations to all joints, for comparison."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.params import Block, ParamSpace
+from ncap.policies.controller import Command, check_weights
 
 Array = NDArray[np.float64]
 
-INPUTS, OUTPUTS = 40, 12
 ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "tanh": np.tanh,
@@ -27,21 +28,34 @@ class MLPPolicy:
     """Hidden layers and a tanh at the end. Observations are normalised by a mean and a standard deviation."""
 
     hidden: tuple[int, ...] = (256, 256)
-    mean: tuple[float, ...] = (0.0,) * INPUTS
-    std: tuple[float, ...] = (1.0,) * INPUTS
+    mean: tuple[float, ...] = ()
+    """Of every observation; empty: 0."""
+    std: tuple[float, ...] = ()
+    """Of every observation; empty: 1."""
     activation: str = "relu"
     """Of the hidden layers: relu or tanh."""
+    senses: int = 40
+    """Observations, of all legs together."""
+    joints: tuple[int, int] = (4, 3)
+    """Legs and joints per leg."""
+    control_dt: float = 0.030
+    """Control step, s."""
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise unknown_name("activation", self.activation, ACTIVATIONS)
         if any(size < 1 for size in self.hidden):
             raise UserError(f"hidden layers need at least one unit each, not {self.hidden}")
+        for name in ("mean", "std"):
+            if len(getattr(self, name)) not in (0, self.senses):
+                raise UserError(
+                    f"{name} needs {self.senses} numbers, one per observation, not {len(getattr(self, name))}"
+                )
 
     @cached_property
     def space(self) -> ParamSpace:
         """79,372 weights for (256, 256); evolution starts from zero."""
-        sizes = (INPUTS, *self.hidden, OUTPUTS)
+        sizes = (self.senses, *self.hidden, math.prod(self.joints))
         blocks = []
         for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             blocks += [
@@ -52,28 +66,33 @@ class MLPPolicy:
 
     def bind(self, theta: Array) -> "MLPController":
         """P individuals with weights theta (P, D)."""
-        return MLPController(self, theta)
+        return MLPController(self, check_weights(theta, self.space))
 
 
 class MLPController:
     """P individuals in action. Without state."""
 
     def __init__(self, policy: MLPPolicy, theta: Array) -> None:
-        self.mean, self.scale = np.array(policy.mean), 1.0 / np.array(policy.std)
+        self.mean = np.array(policy.mean or (0.0,) * policy.senses)
+        self.scale = 1.0 / np.array(policy.std or (1.0,) * policy.senses)
+        self._joints = policy.joints
         self.activate = ACTIVATIONS[policy.activation]
         weights = list(policy.space.unpack(theta).values())
         self.layers = list(zip(weights[0::2], weights[1::2], strict=True))
 
-    def reset(self, seeds: Sequence[int]) -> None:
+    def reset(self, seeds: Sequence[int], command: Command | None = None) -> None:
         """Nothing to remember."""
 
-    def act(self, state: None, observation: Array) -> tuple[None, Array]:
-        """(None, action (P, leg, 3)) from observations (P, leg, 10)."""
-        values = (observation.reshape(len(observation), INPUTS) - self.mean) * self.scale
+    def act(self, state: None, observation: Array, command: Command | None = None) -> tuple[None, Array]:
+        """(None, action (P, leg, joint)) from observations (P, leg, sense). Commands mean nothing to it."""
+        felt = observation.reshape(len(observation), -1)
+        if felt.shape[1] != len(self.mean):
+            raise UserError(f"an observation has {len(self.mean)} numbers, not {felt.shape[1]}")
+        values = (felt - self.mean) * self.scale
         for i, (weight, bias) in enumerate(self.layers):
             values = np.matmul(weight, values[..., None])[..., 0] + bias
             values = np.tanh(values) if i == len(self.layers) - 1 else self.activate(values)
-        return None, values.reshape(len(observation), 4, 3)
+        return None, values.reshape(len(observation), *self._joints)
 
     def signals(self, state: None) -> dict[str, Array]:
         """None."""

@@ -1,11 +1,11 @@
-"""The paper's policy: afferent feedback (AF) → rhythm generation (RG) → pattern formation (PF).
+"""The paper's policy: a circuit table that turns senses and a brainstem command into joint targets.
 
-The brainstem command (BC) sets speed and gait of the rhythm. Forelegs share their AF and PF weights, and so do hind
-legs. The rhythm generator is frozen.
+By default it is the paper's animal (ncap.circuits.animal): afferent feedback → rhythm generation → pattern formation,
+with 92 trained weights. Any other table of the same body plan can take its place.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -14,62 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
-from ncap.circuits.circuit import Circuit, CircuitState
-from ncap.circuits.rhythm import STARTS, check_command, rhythm_dt, rhythm_inputs, rhythm_spec, standing_starts
-from ncap.errors import UserError
-from ncap.legs import LEGS
-from ncap.params import Block, ParamSpace
+from ncap.circuits.animal import JOINTS, SENSES, animal, cut
+from ncap.circuits.circuit import Circuit, CircuitState, initial_numbers
+from ncap.circuits.nervous_system import NervousSystem, Weights
+from ncap.circuits.rhythm import STARTS, check_command, standing_starts
+from ncap.circuits.spec import CircuitSpec
+from ncap.errors import UserError, unknown_name
+from ncap.params import ParamSpace
+from ncap.policies.controller import Command, check_weights
 
 Array = NDArray[np.float64]
 
-JOINTS: Final = ("hip", "thigh", "calf")
-AFFERENTS: Final = tuple(
-    f"{name}{sign}"
-    for sign in "-+"
-    for name in (*(f"{joint} {kind}" for kind in ("position", "torque", "velocity") for joint in JOINTS), "foot")
-)
-"""The 20 afferent signals of a leg: ten observations, split into their negative and positive parts."""
-HALF_CENTRES: Final = ("flexor", "extensor")
-MOVED: Final = ("thigh", "calf")
-"""The joints that the pattern formation moves. Hips are held at 0."""
-GIRDLES: Final = ("fore", "hind")
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
-_GIRDLE_OF_LEG: Final = np.array([0, 0, 1, 1])
-
-#: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
-REFLEXES: Final = {
-    ("thigh position+", "flexor"): 1.0,
-    ("calf torque-", "flexor"): -1.0,
-    ("hip torque+", "flexor"): -1.0,
-    ("thigh torque+", "flexor"): -1.0,
-    ("foot+", "flexor"): -1.0,
-    ("thigh position-", "extensor"): 1.0,
-    ("calf torque-", "extensor"): 1.0,
-    ("hip torque+", "extensor"): 1.0,
-    ("thigh torque+", "extensor"): 1.0,
-    ("foot+", "extensor"): 1.0,
-}
-#: (joint, half-centre) → initial weight, whose sign is kept.
-PATTERN: Final = {
-    ("thigh", "flexor"): -0.5,
-    ("calf", "flexor"): -0.2,
-    ("thigh", "extensor"): 0.3,
-    ("calf", "extensor"): 0.8,
-}
+WALK: Final = COMMANDS["walk"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NCAPPolicy:
-    """An immutable description; `bind` gives it weights."""
+    """A circuit and how it is used: an immutable description; `bind` gives it weights."""
 
-    command: float
-    """Brainstem command c in [0, 1]."""
-    preset: str = "default"
-    """Numbers of the rhythm generator."""
+    command: float = WALK
+    """Brainstem command c in [0, 1], where nobody gives another."""
+    circuit: CircuitSpec = field(default_factory=animal)
+    """The whole animal as a table."""
     copies: int = 1
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
+    """Control step, s."""
     paces: tuple[float, ...] = ()
     """Rising commands, each with a set of weights of its own; in between, each set takes over from the one before. So
     one policy has many speeds. Empty: there is one set, for all commands."""
@@ -80,110 +52,145 @@ class NCAPPolicy:
             check_command(pace)
         if any(later <= earlier for earlier, later in pairwise(self.paces)):
             raise UserError(f"the commands of paces must rise, not {self.paces}")
+        if self.copies < 1:
+            raise UserError(f"weights need at least one copy, not {self.copies}")
+        steps = self.control_dt / self.circuit.dt
+        if not (steps > 0.5 and abs(steps - round(steps)) < 1e-6):
+            raise UserError(
+                f"the control step, {self.control_dt:g} s, is no multiple of the circuit's step, {self.circuit.dt:g} s"
+            )
+        self.system  # noqa: B018 - a table that asks for senses that no body has is refused here
 
     @cached_property
     def space(self) -> ParamSpace:
-        """92 weights when compact, 708 with 8 copies; as many for every pace."""
-        reflexes = np.array([[REFLEXES.get((a, h), 0.0) for a in AFFERENTS] for h in HALF_CENTRES])
-        pattern = np.array([[PATTERN[joint, h] for h in HALF_CENTRES] for joint in MOVED])
-        blocks = [
-            Block(
-                name=f"AF.{girdle}",
-                initial=reflexes,
-                signs=np.sign(reflexes),
-                labels=(HALF_CENTRES, AFFERENTS),
-                copies=self.copies,
-            )
-            for girdle in GIRDLES
-        ]
-        for girdle in GIRDLES:
-            blocks.append(
-                Block(
-                    name=f"PF.{girdle}",
-                    initial=pattern,
-                    signs=np.sign(pattern),
-                    labels=(MOVED, HALF_CENTRES),
-                    copies=self.copies,
-                )
-            )
-            blocks.append(Block(name=f"PF.{girdle}.bias", initial=np.zeros(2), labels=(MOVED,)))
+        """The trained numbers of the table: 92 for the paper's, 708 with 8 copies; as many for every pace."""
+        numbers = [entry.number for entry in self.circuit.entries if entry.row.trainable]
         if self.paces:
-            blocks = [replace(block, name=f"{block.name} at {pace:g}") for pace in self.paces for block in blocks]
-        return ParamSpace(blocks)
+            numbers = [replace(n, block=f"{n.block} at {pace:g}") for pace in self.paces for n in numbers]
+        return ParamSpace.from_rows(numbers, self.copies)
 
     @cached_property
-    def circuit(self) -> Circuit:
-        """The rhythm generator, stepped several times in a control step."""
-        dt = rhythm_dt(self.preset)
-        return Circuit(rhythm_spec(self.preset), dt=dt, substeps=round(self.control_dt / dt))
+    def system(self) -> NervousSystem:
+        """The compiled table, stepped several times in a control step."""
+        sites = self.circuit.plan.sites
+        senses = [f"{name}{sign}.{site}" for sign in "-+" for site in sites for name in SENSES]
+        return NervousSystem(self.circuit, senses, round(self.control_dt / self.circuit.dt))
+
+    @property
+    def core(self) -> Circuit:
+        """The compiled rhythm generator."""
+        return self.system.circuit
+
+    def numbers(self, theta: Array) -> Array:
+        """(sets, P, K) the numbers of the whole table with trained weights theta (P, D); a set for every pace."""
+        sets = max(1, len(self.paces))
+        compact = self.space.compress(theta).reshape(len(theta), sets, -1)
+        trained = [i for i, entry in enumerate(self.circuit.entries) if entry.row.trainable]
+        numbers = np.tile(initial_numbers(self.circuit), (sets, len(theta), 1))
+        numbers[:, :, trained] = np.moveaxis(compact, 1, 0)
+        return numbers
+
+    def commands(self, command: Command | None, individuals: int) -> Array:
+        """(P, C) the command inputs of the table from one number, from names of inputs, or from such an array."""
+        names = self.system.commands
+        if isinstance(command, np.ndarray) and command.ndim == 2:
+            if command.shape != (individuals, len(names)):
+                wanted = (individuals, len(names))
+                raise UserError(f"commands of all inputs are numbers {wanted}, not the shape {command.shape}")
+            return command
+        given: dict[str, float | Array] = {"c": self.command}
+        given |= command if isinstance(command, Mapping) else {} if command is None else {"c": command}
+        rest = {row.name: row.rest for row in self.circuit.inputs}
+        valid = dict.fromkeys(("c", *(name.rsplit(".", 1)[0] for name in names), *names))
+        for name in given.keys() - valid.keys():
+            raise unknown_name("command", name, valid)
+        result = np.empty((individuals, len(names)))
+        for i, name in enumerate(names):
+            population = name.rsplit(".", 1)[0]
+            default = given["c"] if rest[population] is None else rest[population]
+            value = np.asarray(given.get(name, given.get(population, default)), np.float64)
+            if value.shape not in ((), (1,), (individuals,)):
+                raise UserError(
+                    f"a command is one number, or one number for each of {individuals} individuals, "
+                    f"not the shape {value.shape}"
+                )
+            result[:, i] = value
+        if not ((result >= 0.0) & (result <= 1.0)).all():
+            raise UserError(f"brainstem command {command} is outside [0, 1]")
+        return result
+
+    def with_circuit(self, circuit: CircuitSpec, theta: Array) -> "tuple[NCAPPolicy, Array]":
+        """(policy, weights (D,)) with another table: weights of rows that both have are kept, others untrained."""
+        other = replace(self, circuit=circuit)
+        return other, self.space.carried(theta, other.space)
+
+    def without(self, names: Sequence[str], theta: Array) -> "tuple[NCAPPolicy, Array]":
+        """(policy, weights (D,)) after knock-outs by the names of ncap.circuits.animal.cut."""
+        return self.with_circuit(cut(self.circuit, names), theta)
 
     def bind(self, theta: Array) -> "NCAPController":
         """P individuals with weights theta (P, D)."""
-        return NCAPController(self, theta)
+        return NCAPController(self, check_weights(theta, self.space))
 
 
 class NCAPController:
     """P individuals in action. The state is the rhythm generator's."""
 
     def __init__(self, policy: NCAPPolicy, theta: Array) -> None:
-        weights = policy.space.unpack(theta)
+        self.policy, self.system, self.circuit = policy, policy.system, policy.core
+        self._sets = [self.system.weights_from(numbers) for numbers in policy.numbers(theta)]
+        self._own_command = policy.commands(None, len(theta))
+        index, sites = self.system.index, policy.circuit.plan.sites
+        self._n_felt = self.system.n_senses // 2  # each sense has a negative and a positive part
+        self._motors = np.array([[index.get(f"{joint}.{site}", -1) for joint in JOINTS] for site in sites])
 
-        def per_leg(name: str) -> Array:
-            """(P, leg, …) of a pair of blocks."""
-            pair = np.stack([weights[name.format(girdle)] for girdle in GIRDLES], axis=1)
-            return np.ascontiguousarray(pair[:, _GIRDLE_OF_LEG])
+    def _weights(self, commands: Array) -> Weights:
+        if len(self._sets) == 1:
+            return self._sets[0]
+        paces = self.policy.paces
+        shares = [np.interp(commands[:, 0], paces, alone) for alone in np.eye(len(paces))]
 
-        self.circuit, self._preset, self._paces = policy.circuit, policy.preset, policy.paces
-        sets = [f" at {pace:g}" for pace in policy.paces] or [""]
-        self._sets = [np.stack([per_leg(name + of) for of in sets]) for name in ("AF.{}", "PF.{}", "PF.{}.bias")]
-        self.command = np.full(len(theta), policy.command)
-        self.feedback = True
-        """Whether the afferents reach the rhythm generator."""
-        self.share = np.ones(len(theta))
-        """(P,) in [0, 1]: how much of the pattern reaches the joints; with 0 the robot keeps its standing pose."""
-        self._half_centres = [self.circuit.columns(name) for name in HALF_CENTRES]
+        def blended(values: Sequence[Array]) -> Array:
+            result: Array = np.einsum("sp,sp...->p...", shares, np.stack(values))
+            return result
 
-    @property
-    def command(self) -> Array:
-        """(P,) in [0, 1]. To set it blends the weights of several paces."""
-        return self._command
+        def stages(levels: Sequence[Sequence[tuple[Array, Array]]]) -> tuple[tuple[Array, Array], ...]:
+            return tuple(
+                (blended([weights for weights, _ in level]), blended([biases for _, biases in level]))
+                for level in zip(*levels, strict=True)
+            )
 
-    @command.setter
-    def command(self, command: Array) -> None:
-        self._command = command
-        if not self._paces:
-            self._afferent, self._pattern, self._bias = (values[0] for values in self._sets)
-            return
-        shares = [np.interp(command, self._paces, alone) for alone in np.eye(len(self._paces))]
-        self._afferent, self._pattern, self._bias = (
-            np.einsum("sp,sp...->p...", shares, values) for values in self._sets
+        cores = [one.core for one in self._sets if one.core is not None]
+        return Weights(
+            before=stages([one.before for one in self._sets]),
+            core=blended(cores) if cores else None,
+            after=stages([one.after for one in self._sets]),
         )
 
-    def reset(self, seeds: Sequence[int]) -> CircuitState:
+    def reset(self, seeds: Sequence[int], command: Command | None = None) -> CircuitState:
         """One of the rhythm's standing starts for each individual, picked by its episode's seed.
 
-        They are the intact rhythm generator's, also when the circuit has been cut since.
+        They are those of the table's own numbers, also where the rhythm generator is trained.
         """
+        commands = self._own_command if command is None else self.policy.commands(command, len(seeds))
         starts = []
-        for seed, command in zip(seeds, np.broadcast_to(self.command, len(seeds)).tolist(), strict=True):
-            pick = seeding.generator(seed, "rhythm start").integers(STARTS)
-            starts.append([values[pick] for values in standing_starts(self._preset, command)])
-        return CircuitState(*map(np.stack, zip(*starts, strict=True)))
+        for seed, row in zip(seeds, np.broadcast_to(commands, (len(seeds), commands.shape[1])).tolist(), strict=True):
+            pick = int(seeding.generator(seed, "rhythm start").integers(STARTS))
+            starts.append(standing_starts(self.policy.circuit, tuple(row)).map(lambda part, i=pick: part[i]))
+        return starts[0].map(lambda *parts: np.stack(parts), *starts[1:])
 
-    def act(self, state: CircuitState, observation: Array) -> tuple[CircuitState, Array]:
-        """(next state, action (P, leg, 3)) from observations (P, leg, 10)."""
-        signals = np.maximum(np.concatenate((-observation, observation), axis=-1), 0.0)
-        drive = np.matmul(self._afferent, signals[..., None])[..., 0]  # (P, leg, half-centre)
-        if not self.feedback:
-            drive = np.zeros_like(drive)
-        state = self.circuit.step(state, rhythm_inputs(self.command, drive[..., 0], drive[..., 1]))
-        outputs = self.circuit.outputs(state)
-        rhythm = np.stack([outputs[:, columns] for columns in self._half_centres], axis=-1)
-        action = np.zeros((len(observation), len(LEGS), 3))
-        pattern = np.matmul(self._pattern, rhythm[..., None])[..., 0] + self._bias
-        action[..., 1:] = np.tanh(self.share[:, None, None] * pattern)
-        return state, action
+    def act(
+        self, state: CircuitState, observation: Array, command: Command | None = None
+    ) -> tuple[CircuitState, Array]:
+        """(next state, action (P, leg, joint)) from observations (P, leg, sense)."""
+        commands = self._own_command if command is None else self.policy.commands(command, len(observation))
+        felt = observation.reshape(len(observation), -1)
+        if felt.shape[1] != self._n_felt:
+            raise UserError(f"an observation has {self._n_felt} numbers, not {felt.shape[1]}")
+        senses = np.maximum(np.concatenate((-felt, felt), axis=1), 0.0)
+        state, board = self.system.step(state, senses, commands, self._weights(commands))
+        return state, board[:, self._motors]
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
-        """Activity of all neurons."""
+        """Activity of all neurons of the rhythm generator."""
         return {"neurons": self.circuit.outputs(state)}

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from ncap.legs import LEGS
-from ncap.sim.robot import Robot
+from ncap.plan import LEGS
+from ncap.sim.robot import ROBOTS, Robot
 
 A1: Final = Robot(
     name="a1",
@@ -26,3 +26,4 @@ A1: Final = Robot(
     foot_force_max=50.0,
     leg_length=0.31,
 )
+ROBOTS[A1.name] = A1

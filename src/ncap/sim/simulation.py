@@ -5,6 +5,7 @@ see `World.variant`.
 """
 
 import copy
+import logging
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ import mujoco.batch
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.rotations import rotation_of
 from ncap.sim.world import World
 
 Array = NDArray[np.float64]
@@ -20,6 +22,24 @@ Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 _NO_SENSORS: Final = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+_LOG: Final = logging.getLogger("ncap.mujoco")
+_told: set[str] = set()
+"""Kinds of MuJoCo's warnings that were logged."""
+
+
+def report_warning(text: str) -> None:
+    """Log a warning of MuJoCo, once for each kind: who diverged is in the results, and thousands of lines help nobody.
+
+    MuJoCo calls it from any thread. Without it, MuJoCo would write MUJOCO_LOG.TXT into the working directory.
+    """
+    kind = text.partition(" at ")[0]
+    if kind not in _told:
+        _told.add(kind)
+        _LOG.warning("MuJoCo: %s Further warnings of this kind are not shown.", text)
+
+
+if mujoco.get_mju_user_warning() is None:  # a program that has its own keeps it
+    mujoco.set_mju_user_warning(report_warning)
 
 
 class Measurements(NamedTuple):
@@ -113,19 +133,16 @@ class Simulation:
         return copy.copy(self._models[individual])
 
     def measure(self) -> Measurements:
-        """What is known now."""
-        shape, world = (self.individuals, 4, 3), self.world
-        w, x, y, z = self._qpos[:, 3:7].T
-        rotation = np.empty((self.individuals, 3, 3))  # trunk to world
-        rotation[:, 0] = np.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)), axis=1)
-        rotation[:, 1] = np.stack((2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)), axis=1)
-        rotation[:, 2] = np.stack((2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), axis=1)
+        """Measure all individuals as they are now."""
+        world, feet = self.world, len(self.world.foot_geoms)
+        shape = (self.individuals, *world.robot.mid.shape)
+        rotation = rotation_of(self._qpos[:, 3:7])
         return Measurements(
             joint_position=self._qpos[:, world.position_columns].reshape(shape),
             joint_velocity=self._qvel[:, world.velocity_columns].reshape(shape),
             torque=self._force.reshape(shape).copy(),
-            foot_force=self._sensors[:, 0:4].copy(),
-            trunk_touches=self._sensors[:, 4] > 0,
+            foot_force=self._sensors[:, :feet].copy(),
+            trunk_touches=self._sensors[:, feet] > 0,
             position=self._qpos[:, 0:3].copy(),
             quaternion=self._qpos[:, 3:7].copy(),
             velocity=np.einsum("pij,pi->pj", rotation, self._qvel[:, 0:3]),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.sim.robot import Robot
-from ncap.sim.terrain import Bumpy, Flat, Terrain
+from ncap.sim.terrain import Terrain
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -19,13 +19,15 @@ GROUND: Final = "ground"
 BANKS: Final = ("left bank", "right bank", "far bank", "near bank")
 """Level ground around the bumps: nobody falls off the world."""
 BANK: Final = 50.0
-"""m that it is wide."""
+"""Width of that ground, m."""
 BANK_DEPTH: Final = 0.1
-"""m that ground reaches below its surface."""
+"""How far ground reaches below its surface, m."""
 TOUCH_RADIUS: Final = 0.04
-"""m. Twice the foot's: a touch site as small as the foot misses part of the force on bumps."""
+"""Radius of the touch sites, m. Twice the foot's: one as small as the foot misses part of the force on bumps."""
 CLEARANCE: Final = 0.002
-"""m between the lowest foot and the ground when a robot is put down."""
+"""Distance between the lowest foot and the ground when a robot is put down, m."""
+SETTLE_SECONDS: Final = 0.5
+"""Time that a robot on a height field is given to come to rest, s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ class World:
         self.velocity_columns: Indices = np.array([int(joint.dofadr[0]) for joint in joints])
         self.trunk_id = self.model.body(robot.trunk).id
         self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
-        names = (GROUND, *BANKS) if isinstance(terrain, Bumpy) else (GROUND,)
+        names = (GROUND,) if terrain.grid is None else (GROUND, *BANKS)
         self.ground_ids: Indices = np.array([self.model.geom(name).id for name in names])
         self.total_mass = float(self.model.body_mass.sum())
 
@@ -95,8 +97,8 @@ class World:
             model.body_mass[self.trunk_id] *= variation.trunk_mass_scale
             model.body_inertia[self.trunk_id] *= variation.trunk_mass_scale
             mujoco.mj_setConst(model, mujoco.MjData(model))
-        if isinstance(self.terrain, Bumpy):
-            model.hfield_data[:] = (self.terrain.heights(variation.terrain_seed) / self.terrain.height).ravel()
+        if self.terrain.grid is not None:
+            model.hfield_data[:] = (self.terrain.heights(variation.terrain_seed) / self.terrain.grid.top).ravel()
         return model
 
     def standing(self, model: mujoco.MjModel, offsets: Array) -> tuple[Array, Array]:
@@ -111,30 +113,33 @@ class World:
         radius = model.geom_size[self.foot_geoms, 0]
         ground = [self._highest_near(model, x, y, r) for (x, y, _), r in zip(feet, radius, strict=True)]
         data.qpos[2] += CLEARANCE - (feet[:, 2] - radius - ground).min()
-        if isinstance(self.terrain, Bumpy):
+        if self.terrain.grid is not None:
             data.ctrl[:] = self.robot.mid.ravel()
-            mujoco.mj_step(model, data, nstep=round(0.5 / model.opt.timestep))
+            mujoco.mj_step(model, data, nstep=round(SETTLE_SECONDS / model.opt.timestep))
             data.qvel[:] = 0.0
         return data.qpos.copy(), data.qvel.copy()
 
     def _highest_near(self, model: mujoco.MjModel, x: float, y: float, radius: float) -> float:
         """The highest ground within a foot's radius, m."""
-        if not isinstance(self.terrain, Bumpy):
+        grid = self.terrain.grid
+        if grid is None:
             return 0.0
-        terrain, (rows, columns) = self.terrain, self.terrain.grid
-        heights = model.hfield_data.reshape(rows, columns)
+        heights = model.hfield_data.reshape(grid.rows, grid.columns)
 
         def cells(place: float, start: float) -> slice:
             return slice(
-                int((place - radius - start) / terrain.cell), int(np.ceil((place + radius - start) / terrain.cell)) + 1
+                int((place - radius - start) / grid.cell), int(np.ceil((place + radius - start) / grid.cell)) + 1
             )
 
-        return float(heights[cells(y, -terrain.aside), cells(x, -terrain.behind)].max()) * terrain.height
+        return float(heights[cells(y, -grid.aside), cells(x, -grid.behind)].max()) * grid.top
 
 
 def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics_dt: float) -> mujoco.MjModel:
     try:
-        spec = mujoco.MjSpec.from_file(str(robot.model))
+        if robot.model_xml:
+            spec = mujoco.MjSpec.from_string(robot.model_xml)
+        else:
+            spec = mujoco.MjSpec.from_file(str(robot.model))
     except (ValueError, FileNotFoundError) as error:
         raise UserError(f"robot {robot.name}: cannot read {robot.model}: {error}") from None
     spec.option.timestep = physics_dt
@@ -163,7 +168,7 @@ def _check_names(spec: mujoco.MjSpec, robot: Robot) -> None:
 
 
 def _add_scenery(spec: mujoco.MjSpec) -> None:
-    """Sky, light and a chequered ground: for people only."""
+    """Add sky, light and a chequered ground, which only people look at."""
     builtin, kind = mujoco.mjtBuiltin, mujoco.mjtTexture
     spec.add_texture(
         name="sky", type=kind.mjTEXTURE_SKYBOX, builtin=builtin.mjBUILTIN_GRADIENT,
@@ -183,23 +188,24 @@ def _add_scenery(spec: mujoco.MjSpec) -> None:
 
 def _add_ground(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     look = {"material": "tiles", "friction": [1.0, 0.005, 0.0001]}
-    if isinstance(terrain, Flat):
+    grid = terrain.grid
+    if grid is None:
         spec.worldbody.add_geom(name=GROUND, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], **look)
         return
-    rows, columns = terrain.grid
-    middle, along, aside = (terrain.ahead - terrain.behind) / 2, (terrain.ahead + terrain.behind) / 2, terrain.aside
-    size = [along, aside, terrain.height, BANK_DEPTH]
-    spec.add_hfield(name=GROUND, nrow=rows, ncol=columns, size=size, userdata=np.zeros(rows * columns))
+    middle, along, aside = (grid.ahead - grid.behind) / 2, (grid.ahead + grid.behind) / 2, grid.aside
+    size = [along, aside, grid.top, BANK_DEPTH]
+    points = np.zeros(grid.rows * grid.columns)
+    spec.add_hfield(name=GROUND, nrow=grid.rows, ncol=grid.columns, size=size, userdata=points)
     spec.worldbody.add_geom(
         name=GROUND, type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname=GROUND, pos=[middle, 0, 0], **look
     )
     half, thick = BANK / 2, BANK_DEPTH / 2
-    level = terrain.level - thick
+    level = grid.level - thick
     banks = (
         ([middle, aside + half, level], [along, half, thick]),
         ([middle, -aside - half, level], [along, half, thick]),
-        ([terrain.ahead + half, 0, level], [half, aside + BANK, thick]),
-        ([-terrain.behind - half, 0, level], [half, aside + BANK, thick]),
+        ([grid.ahead + half, 0, level], [half, aside + BANK, thick]),
+        ([-grid.behind - half, 0, level], [half, aside + BANK, thick]),
     )
     for name, (place, size) in zip(BANKS, banks, strict=True):
         spec.worldbody.add_geom(name=name, type=mujoco.mjtGeom.mjGEOM_BOX, pos=place, size=size, **look)

@@ -1,94 +1,140 @@
-"""A policy in action whose circuit can be driven, cut and deafferented while it runs. One individual."""
+"""One policy in action whose command and knock-outs can be changed while it plays."""
 
-import copy
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import KNOCKOUTS, check_command
-from ncap.errors import unknown_name
-from ncap.experiments.evaluation import find_controller
-from ncap.policies.ncap import NCAPController
+from ncap.circuits.animal import JOINTS, cut
+from ncap.circuits.rhythm import check_command
+from ncap.circuits.spec import CircuitSpec
+from ncap.errors import UserError
+from ncap.policies.controller import Controller
+from ncap.policies.ncap import NCAPController, NCAPPolicy
+from ncap.recording import numbers_in_use
+from ncap.trained import TrainedPolicy
+from ncap.view.diagram import signal_names
 
 Array = NDArray[np.float64]
 
-INTACT: Final = "nothing"
-"""What is knocked out when nothing is."""
-
 
 class Brain:
-    """A policy by name, with its own state. Every policy acts; only one with a circuit can be operated on."""
+    """A policy for one robot, with its state, its brainstem command and its knock-outs.
 
-    def __init__(self, name: str, task: str) -> None:
-        self.name = name
-        self._controller, self.parameters = find_controller(name, task, 1)
-        self._whole = self._controller if isinstance(self._controller, NCAPController) else None
-        if self._whole is not None:  # the circuit is shared with every controller of the policy: cut a copy
-            self._intact = self._whole.circuit
+    A policy without a circuit acts too, but takes neither a command nor knock-outs.
+    """
+
+    def __init__(self, trained: TrainedPolicy, command: float | None = None) -> None:
+        """`command`: brainstem command; by default the policy's own."""
+        self.trained = trained
+        """The policy without any knock-out."""
+        self.without: tuple[str, ...] = ()
+        """Names of what is knocked out now; see ncap.circuits.animal.cut."""
+        self.command: float | None = None
+        """Brainstem command in [0, 1]; None for a policy without a circuit."""
+        policy = trained.policy
+        self.table: CircuitSpec | None = None
+        """The circuit without any knock-out; None for a policy without one."""
+        self.names: tuple[str, ...] = ()
+        """Names of the `signals`, whatever is knocked out."""
+        if isinstance(policy, NCAPPolicy):
+            self.table = policy.circuit
+            self.names = signal_names(policy.circuit)
+            self.command = policy.command if command is None else check_command(command)
+        self.controller: Controller = trained.controller(1)
+        """What acts now, after all knock-outs."""
         self._state: Any = None
+        self._action: Array = np.zeros((0, 0))
 
     @property
-    def circuit(self) -> Circuit | None:
-        """The circuit as it is now; None for a policy without one."""
-        return None if self._whole is None else self._whole.circuit
+    def name(self) -> str:
+        """Name of the policy."""
+        return self.trained.name
 
     @property
-    def command(self) -> float | None:
-        """Brainstem command; None for a policy without a circuit."""
-        return None if self._whole is None else float(self._whole.command[0])
+    def numbers(self) -> Array:
+        """(K,) numbers of the table at the present command, none of them knocked out; empty without a circuit."""
+        return numbers_in_use(self.trained, self.command)
 
     def drive(self, command: float) -> None:
-        """Set the brainstem command in [0, 1]."""
+        """Set the brainstem command in [0, 1]; a policy without a circuit ignores it."""
         check_command(command)
-        if self._whole is not None:
-            self._whole.command = np.array([command])
+        if self.table is not None:
+            self.command = command
 
-    def knock_out(self, name: str) -> None:
-        """Silence what a name of KNOCKOUTS stands for, and heal everything else. The state goes on."""
-        populations, routes = silenced(name)
-        if self._whole is None:
+    def knock_out(self, names: Sequence[str]) -> None:
+        """Silence what these names stand for, and heal everything else. What is left keeps its state."""
+        wanted = tuple(dict.fromkeys(names))
+        if wanted == self.without:
             return
-        spec = self._intact.spec
-        kept = [
-            0.0 if {row.source, row.target} & populations or row.route in routes else row.weight
-            for row in spec.synapses
-        ]
-        circuit = copy.copy(self._intact)
-        circuit.weights = circuit.weights_from(np.array(kept))
-        for population in populations:
-            circuit.weights[circuit.columns(population), -1] = 0.0  # no bias either: the neuron falls silent
-        self._whole.circuit = circuit
-
-    def set_feedback(self, on: bool) -> None:
-        """Connect or cut all afferents: without them the rhythm is the circuit's alone."""
-        if self._whole is not None:
-            self._whole.feedback = on
+        controller, before = self.trained.without(wanted).controller(1), self.controller
+        if self._state is not None and isinstance(controller, NCAPController) and isinstance(before, NCAPController):
+            self._state = controller.circuit.adopt(self._state, before.circuit)
+        self.controller, self.without = controller, wanted
 
     def reset(self, seed: int) -> None:
-        """Begin an episode."""
-        self._state = self._controller.reset([seed])
+        """Begin the episode of a seed."""
+        self._state = self.controller.reset([seed], self.command)
+        self._action = np.zeros((0, 0))
 
     def act(self, observation: Array) -> Array:
-        """Action (leg, 3) for an observation (leg, 10)."""
-        self._state, action = self._controller.act(self._state, observation[None])
-        first: Array = action[0]
-        return first
+        """Action (leg, joint) for an observation (leg, sense)."""
+        self._state, action = self.controller.act(self._state, observation[None], self.command)
+        self._action = action[0]
+        return self._action
 
     def signals(self) -> Array:
-        """Activity (N + I,) of all neurons and then all inputs, as the circuit orders them; empty without a circuit."""
-        if self._whole is None:
+        """(S,) activity of what `names` lists: neurons, motor neurons, sums and inputs; 0 for what is knocked out."""
+        if self.table is None or not isinstance(self.controller, NCAPController):
             return np.zeros(0)
-        signals: Array = self._state.signals[0, :-1].copy()
-        return signals
+        circuit = self.controller.circuit
+        found = dict(zip((*circuit.neurons, *circuit.inputs), self._state.signals[0, :-1].tolist(), strict=True))
+        found |= motor_signals(self.table, self._action)
+        return np.array([found.get(name, 0.0) for name in self.names])
+
+    def columns(self, population: str) -> list[int] | None:
+        """Where the neurons of a population stand in the signals, one for every leg; None if some leg has none."""
+        if self.table is None:
+            return None
+        wanted = [f"{population}.{site}" for site in self.table.plan.sites]
+        return [self.names.index(name) for name in wanted] if set(wanted) <= set(self.names) else None
 
 
-def silenced(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(populations, routes) that a knock-out silences."""
-    if name == INTACT:
-        return frozenset(), frozenset()
-    if name not in KNOCKOUTS:
-        raise unknown_name("knock-out", name, (INTACT, *KNOCKOUTS))
-    populations, routes = KNOCKOUTS[name]
-    return frozenset(populations), frozenset(routes)
+def motor_signals(table: CircuitSpec, action: Array) -> dict[str, Array]:
+    """Activity of the motor neurons by name, from actions (..., leg, joint), which are what they set."""
+    if not action.size:
+        return {}
+    sites = table.plan.sites
+    return {f"{joint}.{site}": action[..., leg, i] for leg, site in enumerate(sites) for i, joint in enumerate(JOINTS)}
+
+
+def toggled(table: CircuitSpec, without: Sequence[str], name: str) -> tuple[str, ...]:
+    """Knock-outs after a click on a part of the circuit: it is silenced, or, if it is silent, healed.
+
+    A part that is silent because it belongs to a larger knock-out is healed by healing all of that.
+    """
+    cut(table, [name])  # an unknown name is refused
+    single = _left(table, name)
+    reasons = [other for other in without if other == name or (single and not _left(cut(table, [other]), name))]
+    return tuple(other for other in without if other not in reasons) if reasons else (*without, name)
+
+
+def valid_knock_outs(table: CircuitSpec | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the names that can be knocked out of a table; None can lose nothing."""
+    if table is None:
+        return ()
+    kept = []
+    for name in names:
+        try:
+            cut(table, [name])
+        except UserError:
+            continue
+        kept.append(name)
+    return tuple(kept)
+
+
+def _left(table: CircuitSpec, name: str) -> bool:
+    """Whether a table has this single neuron, synapse row, or input that reaches something."""
+    singles = {f"{row.name}.{site}" for row in table.neurons for site in table.sites_of(row)}
+    return name in singles | {row.key for row in table.synapses} | {row.source for row in table.synapses}

@@ -1,9 +1,10 @@
-"""The circuit's wiring as a picture whose neurons and synapses light up.
+"""The wiring of a circuit as a picture whose neurons and synapses light up.
 
-The drawing itself never changes: it is an SVG whose parts take their brightness from variables --s0, --s1, …, one per
-neuron and input of the circuit in the circuit's order. Whoever shows it sets those, some 300 bytes, as often as wanted.
+The drawing does not change with the activity: it is an SVG whose parts take their brightness from variables --s0, --s1,
+…, one per signal in the order of `signal_names`. A page that shows it sets those: some 300 bytes, many times a second.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -12,10 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.circuit import Circuit
-from ncap.circuits.units import OscillatorUnit
-from ncap.experiments.circuit_diagram import layout
-from ncap.legs import LEGS
+from ncap.circuits.animal import cut
+from ncap.circuits.circuit import Circuit, initial_numbers, number_index
+from ncap.circuits.layout import LEG_NAME, anchor, layout
+from ncap.circuits.spec import CircuitSpec
+from ncap.circuits.units import UNITS, OscillatorUnit
 from ncap.view.style import EXCITATORY, INHIBITORY, LEG_COLOURS, LIT, MUTED, TEXT
 
 Array = NDArray[np.float64]
@@ -23,9 +25,11 @@ Point = tuple[float, float]
 
 RADIUS: Final = 0.66
 BOX: Final = (0.78, 0.46)
-"""Half width and half height of an input."""
-WINDOW: Final = (-8.75, -4.35, 17.5, 15.5)
-"""x, y, width and height of what is seen, y downwards."""
+"""Half width and half height of an input or a sum of afferents."""
+MARGIN: Final = 0.3
+"""Empty space around the drawing."""
+WEAKEST: Final = 1e-3
+"""Synapses with a weight below this are not drawn."""
 _SHORT: Final = {"flexor": "F", "extensor": "E", "afferent_flexor": "aff F", "afferent_extensor": "aff E"}
 
 
@@ -34,35 +38,56 @@ class Node:
     """A neuron or an input."""
 
     name: str
-    population: str
+    """Name and place: flexor.FL, freq.L."""
+    cut: str
+    """Name of the knock-out that silences it."""
     label: str
     centre: Point
-    """y downwards."""
+    """Middle of its shape; y is downwards."""
     kind: str
-    """neuron, oscillator or input."""
+    """neuron, oscillator, motor, sum or input."""
+    told: str
+    """What it is, in lines for people."""
+
+    @property
+    def boxed(self) -> bool:
+        """Whether it is drawn as a box rather than as a neuron."""
+        return self.kind in ("sum", "input")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """A single connection."""
+    """A single connection of a synapse row."""
 
     source: int
     """Number of the signal that it carries."""
-    populations: tuple[str, str]
+    ends: tuple[str, str]
+    """Names of the nodes that it joins."""
+    key: str
+    """The synapse row to which it belongs, which is also the knock-out that silences it."""
     route: str
     curve: tuple[Point, Point, Point]
     """A quadratic Bézier curve from rim to rim."""
     weight: float
-    excites: bool
+
+    @property
+    def excites(self) -> bool:
+        """Whether it excites its target; otherwise it inhibits it."""
+        return self.weight > 0
+
+    @property
+    def told(self) -> str:
+        """What it is, in lines for people."""
+        return f"{' → '.join(self.ends)}\nroute {self.route}, weight {self.weight:+.3f}, {_sign([self.weight])}"
 
     @property
     def width(self) -> float:
-        """Thicker is stronger."""
+        """Width of the line, which grows with the weight."""
         return 0.05 + 0.075 * min(1.5, abs(self.weight))
 
     @property
     def head(self) -> tuple[Point, ...]:
-        """A triangle where it excites, a bar where it inhibits."""
+        """Corners of its end: a triangle where it excites, a bar where it inhibits."""
         _, control, end = (np.array(point) for point in self.curve)
         along = (end - control) / max(float(np.linalg.norm(end - control)), 1e-9)
         across = np.array([-along[1], along[0]])
@@ -72,60 +97,140 @@ class Wire:
         return tuple((float(x), float(y)) for x, y in corners)
 
 
-class Diagram:
-    """Where everything stands, for one circuit."""
+def signal_names(spec: CircuitSpec) -> tuple[str, ...]:
+    """Names of all signals that a drawing shows: the rhythm generator, neurons that read it, then sums and inputs."""
+    after = [name for level in spec.after for name in level]
+    reading = [f"{name}.{site}" for name in after for site in spec.sites_of(spec.neuron(name))]
+    return tuple(dict.fromkeys((*Circuit(spec).neurons, *reading, *(".".join(place) for place in layout(spec)))))
 
-    def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
-        self.names = (*circuit.neurons, *circuit.inputs)
+
+class Diagram:
+    """Nodes and wires of one table, with their places."""
+
+    def __init__(self, spec: CircuitSpec, numbers: Array | None = None) -> None:
+        """`numbers`: (K,) the table's numbers after training; without them, those that the table gives."""
+        self.spec = spec
+        self.names = signal_names(spec)
+        self._numbers = initial_numbers(spec) if numbers is None or not len(numbers) else numbers
 
     @cached_property
     def nodes(self) -> list[Node]:
         """Neurons and inputs, in the order of the signals."""
-        spec = self.circuit.spec
-        places = layout(spec)
-        bursting = {row.name for row in spec.neurons if isinstance(row.unit, OscillatorUnit)}
+        places = layout(self.spec)
+        neurons = {row.name: row for row in self.spec.neurons}
         nodes = []
-        for i, name in enumerate(self.names):
+        for name in self.names:
             population, place = name.rsplit(".", 1)
             x, y = places[population, place]
-            kind = "oscillator" if population in bursting else "neuron"
-            if i >= len(self.circuit.neurons):
-                kind = "input"
-            label = _SHORT.get(population, population.split("_")[-1])
-            nodes.append(Node(name=name, population=population, label=label, centre=(x, -y), kind=kind))
+            nodes.append(
+                Node(
+                    name=name,
+                    cut=name if population in neurons else population,
+                    label=_SHORT.get(population, population.split("_")[-1]),
+                    centre=(x, -y),
+                    kind=self._kind(population),
+                    told=self._told(name, population),
+                )
+            )
         return nodes
+
+    def _kind(self, population: str) -> str:
+        before, after = ({name for level in levels for name in level} for levels in (self.spec.before, self.spec.after))
+        if population in before:
+            return "sum"
+        if population in after:
+            return "motor"
+        row = next((row for row in self.spec.neurons if row.name == population), None)
+        return "input" if row is None else "oscillator" if isinstance(row.unit, OscillatorUnit) else "neuron"
+
+    def _told(self, name: str, population: str) -> str:
+        sign = _sign([weight for _, (source, _), weight in self._connections if source == name])
+        row = next((row for row in self.spec.neurons if row.name == population), None)
+        if row is None:
+            given = next(row for row in self.spec.inputs if row.name == population)
+            first = f"{name}: a {given.kind}" + (" of the brainstem" if given.kind == "command" else " of the body")
+            return "\n".join(line for line in (first, sign) if line)
+        units = {unit: word for word, unit in UNITS.items()}
+        kind = f"{name}: neuron of type {units.get(type(row.unit), type(row.unit).__name__)}"
+        return "\n".join(line for line in (kind, sign, row.role) if line)
+
+    @cached_property
+    def _connections(self) -> list[tuple[str, tuple[str, str], float]]:
+        """(key of the row, (source, target), weight) of every connection that is drawn."""
+        number, plan, names = number_index(self.spec), self.spec.plan, set(self.names)
+        found = []
+        for row in self.spec.synapses:
+            for source, target in self.spec.connections(row):
+                weight = float(self._numbers[number[row, plan.part_of(target[1], row.tied_by)]])
+                ends = ".".join(source), ".".join(target)
+                if abs(weight) >= WEAKEST and ends[0] in names:
+                    found.append((row.key, ends, weight))
+        return found
 
     @cached_property
     def wires(self) -> list[Wire]:
-        """Every connection that has a weight."""
-        spec, index = self.circuit.spec, {name: i for i, name in enumerate(self.names)}
+        """Every connection whose weight is not 0."""
+        index = {name: i for i, name in enumerate(self.names)}
+        routes = {row.key: row.route for row in self.spec.synapses}
         return [
             Wire(
-                source=index[".".join(source)],
-                populations=(source[0], target[0]),
-                route=row.route,
-                curve=_curve(self.nodes[index[".".join(source)]], self.nodes[index[".".join(target)]]),
-                weight=row.weight,
-                excites=row.sign > 0,
+                source=index[ends[0]],
+                ends=ends,
+                key=key,
+                route=routes[key],
+                curve=_curve(*(self.nodes[index[end]] for end in ends)),
+                weight=weight,
             )
-            for row in spec.synapses
-            if abs(row.weight) >= 1e-3
-            for source, target in spec.connections(row)
+            for key, ends, weight in self._connections
         ]
 
-    def cut(self, populations: frozenset[str], routes: frozenset[str]) -> tuple[list[bool], list[bool]]:
-        """Which nodes and which wires a knock-out of these takes away."""
-        nodes = [node.population in populations for node in self.nodes]
-        wires = [bool({*wire.populations} & populations) or wire.route in routes for wire in self.wires]
-        return nodes, wires
+    @cached_property
+    def leg_names(self) -> list[tuple[str, Point, str]]:
+        """(name, place, colour) of every site, to be written beside it."""
+        result = []
+        for i, site in enumerate(self.spec.plan.sites):
+            side, height = anchor(self.spec.plan, site)
+            place = (side * LEG_NAME[0], -height - LEG_NAME[1])
+            result.append((site, place, LEG_COLOURS[i % len(LEG_COLOURS)]))
+        return result
 
-    def svg(self, populations: frozenset[str] = frozenset(), routes: frozenset[str] = frozenset()) -> str:
-        """The drawing, knocked-out parts as ghosts."""
-        dead_nodes, dead_wires = self.cut(populations, routes)
+    @cached_property
+    def window(self) -> tuple[float, float, float, float]:
+        """x, y, width and height of the drawing."""
+        corners = np.array([node.centre for node in self.nodes] + [place for _, place, _ in self.leg_names])
+        reach = np.array([max(RADIUS, BOX[0]), RADIUS]) + MARGIN
+        (left, top), (right, bottom) = corners.min(axis=0) - reach, corners.max(axis=0) + reach
+        return float(left), float(top), float(right - left), float(bottom - top)
+
+    def silent(self, without: Sequence[str]) -> tuple[list[bool], list[bool]]:
+        """Which nodes and which wires are gone after knock-outs by the names of ncap.circuits.animal.cut."""
+        left = cut(self.spec, without)
+        wires = {
+            (row.key, ".".join(source), ".".join(target))
+            for row in left.synapses
+            for source, target in left.connections(row)
+        }
+        gone = [(wire.key, *wire.ends) not in wires for wire in self.wires]
+        heard = {wire.ends[0] for wire, dead in zip(self.wires, gone, strict=True) if not dead}
+        neurons = {f"{row.name}.{site}" for row in left.neurons for site in left.sites_of(row)}
+        sending = {wire.ends[0] for wire in self.wires}
+        nodes = [
+            node.name in sending - heard if node.kind == "input" else node.name not in neurons for node in self.nodes
+        ]
+        return nodes, gone
+
+    def svg(self, without: Sequence[str] = (), *, on_click: str = "") -> str:
+        """The drawing, with knocked-out parts pale.
+
+        on_click: JavaScript to run when something is clicked; what silences a part is the attribute data-cut of its
+        element. Without it, nothing can be clicked.
+        """
+        dead_nodes, dead_wires = self.silent(without)
+        clicked = f'onclick="{escape(on_click)}"' if on_click else ""
         parts = [
-            '<svg class="wiring" xmlns="http://www.w3.org/2000/svg" '
-            f'viewBox="{" ".join(f"{value:g}" for value in WINDOW)}" role="img" aria-label="Wiring of the circuit">',
+            f'<svg class="wiring{" clickable" if on_click else ""}" xmlns="http://www.w3.org/2000/svg" {clicked} '
+            f'viewBox="{" ".join(f"{value:g}" for value in self.window)}" role="img" '
+            'aria-label="Wiring of the circuit">',
             f"<style>{_STYLE}</style>",
             f'<defs><radialGradient id="glow"><stop offset="0" stop-color="{LIT}" stop-opacity=".85"/>'
             f'<stop offset=".45" stop-color="{LIT}" stop-opacity=".35"/>'
@@ -134,27 +239,42 @@ class Diagram:
         order = sorted(zip(self.wires, dead_wires, strict=True), key=lambda pair: abs(pair[0].weight))
         parts += [_wire_svg(wire, dead) for wire, dead in order]
         parts += [_node_svg(i, node, dead) for i, (node, dead) in enumerate(zip(self.nodes, dead_nodes, strict=True))]
-        for leg, colour in zip(LEGS, LEG_COLOURS, strict=True):
-            x, y = 7.6 if leg.endswith("R") else -7.6, -2.45 if leg.startswith("F") else 6.75
-            parts.append(f'<text class="leg" x="{x}" y="{y}" fill="{colour}">{leg}</text>')
+        parts += [
+            f'<text class="leg" x="{x:g}" y="{y:g}" fill="{colour}">{site}</text>'
+            for site, (x, y), colour in self.leg_names
+        ]
         return "".join([*parts, "</svg>"])
 
 
 def brightness(signals: Array) -> str:
-    """A style sheet that lights the drawing with these signals (N + I,)."""
+    """A style sheet that lights the drawing with the absolute values of these signals (S,)."""
     values = "".join(f"--s{i}:{value:.2f};" for i, value in enumerate(np.clip(np.abs(signals), 0.0, 1.0)))
     return f"<style>.wiring{{{values}}}</style>"
 
 
 _STYLE: Final = (
-    ".wiring{width:100%;display:block;font-family:system-ui,sans-serif}"
-    ".wiring .wire{fill:none;stroke-linecap:round}"
-    ".wiring .dead{opacity:.12!important;stroke-dasharray:.25 .25}"
+    ".wiring{width:100%;display:block;overflow:visible;font-family:system-ui,sans-serif}"
+    ".wiring .wire{fill:none;stroke-linecap:round;pointer-events:none}"
+    ".wiring .hit{fill:none;stroke:transparent;stroke-width:.3;pointer-events:stroke}"
+    ".wiring .glow,.wiring text{pointer-events:none}"
+    ".wiring.clickable [data-cut]{cursor:pointer}"
+    ".wiring.clickable [data-cut]:hover{opacity:1!important}"
+    ".wiring.clickable [data-cut]:hover .rim{stroke:#fff}"
+    ".wiring .dead{opacity:.16!important;stroke-dasharray:.25 .25}"
+    ".wiring.clickable .dead:hover{opacity:.6!important}"
     f".wiring .label{{fill:{TEXT};text-anchor:middle;dominant-baseline:central;font-weight:600;"
-    "stroke:#0b1017;stroke-width:.1;paint-order:stroke}"
+    "stroke:#0b1017;stroke-width:.1;stroke-dasharray:none;paint-order:stroke}"
     f".wiring .in{{fill:{MUTED};font-weight:500}}"
-    ".wiring .leg{font-size:.95px;font-weight:700;text-anchor:middle}"
+    ".wiring .leg{font-size:.95px;font-weight:700;text-anchor:middle;dominant-baseline:central}"
 )
+
+
+def _sign(weights: Sequence[float]) -> str:
+    """What a sender with these outgoing weights does to others."""
+    signs = {weight > 0 for weight in weights}
+    if not signs:
+        return ""
+    return "excites some, inhibits others" if len(signs) > 1 else "excitatory" if signs.pop() else "inhibitory"
 
 
 def _curve(start: Node, end: Node) -> tuple[Point, Point, Point]:
@@ -164,7 +284,10 @@ def _curve(start: Node, end: Node) -> tuple[Point, Point, Point]:
     bend = 0.10 if start.centre[0] * end.centre[0] < 0 or abs(way[1]) < 0.1 else 0.16
     if start.centre[0] > 0:
         bend = -bend
-    control = (a + b) / 2 + bend * np.array([way[1], -way[0]])
+    aside = bend * np.array([way[1], -way[0]])
+    if end.kind == "motor" and aside[0] * a[0] < 0:  # outwards, around the other half-centre
+        aside = -aside
+    control = (a + b) / 2 + aside
     first, last = _rim(start, control, 0.05), _rim(end, control, 0.12)
     return (first[0], first[1]), (float(control[0]), float(control[1])), (last[0], last[1])
 
@@ -174,7 +297,7 @@ def _rim(node: Node, towards: Array, gap: float) -> tuple[float, float]:
     way = towards - centre
     way = way / max(float(np.linalg.norm(way)), 1e-9)
     reach = RADIUS + gap
-    if node.kind == "input":
+    if node.boxed:
         reach = min(side / max(abs(float(part)), 1e-9) for side, part in zip(BOX, way, strict=True)) + gap
     x, y = centre + reach * way
     return float(x), float(y)
@@ -187,10 +310,11 @@ def _wire_svg(wire: Wire, dead: bool) -> str:
     head = "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in wire.head)
     look = f'stroke="{colour}" stroke-width="{wire.width:.3f}"'
     light = f'style="opacity:calc(.16 + .84*var(--s{wire.source},0))"'
-    fill = f'fill="{colour}"' if wire.excites else 'fill="none"'
+    fill, close = (colour, "Z") if wire.excites else ("none", "")
     return (
-        f'<g {light} class="{"dead" if dead else "live"}"><path class="wire" d="{line}" {look}/>'
-        f'<path d="{head}{"Z" if wire.excites else ""}" {fill} stroke="{colour}" '
+        f'<g {light} class="{"dead" if dead else "live"}" data-cut="{escape(wire.key)}">'
+        f'<title>{escape(wire.told)}</title><path class="hit" d="{line}"/><path class="wire" d="{line}" {look}/>'
+        f'<path class="end" d="{head}{close}" fill="{fill}" stroke="{colour}" '
         f'stroke-width="{0.02 if wire.excites else 0.11}"/></g>'
     )
 
@@ -198,25 +322,39 @@ def _wire_svg(wire: Wire, dead: bool) -> str:
 def _node_svg(number: int, node: Node, dead: bool) -> str:
     x, y = node.centre
     label = escape(node.label)
-    state = "dead" if dead else "live"
-    if node.kind == "input":
+    group = f'<g class="{"dead" if dead else "live"}" data-cut="{escape(node.cut)}"><title>{escape(node.told)}</title>'
+    if node.boxed:
         across, up = BOX
+        box = f'<rect x="{x - across:.2f}" y="{y - up:.2f}" width="{2 * across}" height="{2 * up}" rx=".2"'
         return (
-            f'<g class="{state}"><rect x="{x - across:.2f}" y="{y - up:.2f}" width="{2 * across}" height="{2 * up}" '
-            f'rx=".2" fill="#151d28" stroke="#3a475a" stroke-width=".05"/>'
-            f'<rect x="{x - across:.2f}" y="{y - up:.2f}" width="{2 * across}" height="{2 * up}" rx=".2" fill="{LIT}" '
-            f'style="opacity:calc(.45*var(--s{number},0))"/>'
-            f'<text class="label in" x="{x}" y="{y}" font-size=".5">{label}</text></g>'
+            f'{group}{box} class="rim" fill="#151d28" stroke="#3a475a" stroke-width=".05"/>'
+            f'{box} class="glow" fill="{LIT}" style="opacity:calc(.45*var(--s{number},0))"/>'
+            f'<text class="label in" x="{x:g}" y="{y:g}" font-size=".5">{label}</text></g>'
         )
     ring = (
-        f'<circle cx="{x}" cy="{y}" r="{RADIUS - 0.13:.2f}" fill="none" stroke="#8696ad" stroke-width=".04"/>'
+        f'<circle cx="{x:g}" cy="{y:g}" r="{RADIUS - 0.13:.2f}" class="glow" fill="none" stroke="#8696ad" '
+        'stroke-width=".04"/>'
         if node.kind == "oscillator"
         else ""
     )
+    shape = f'<circle cx="{x:g}" cy="{y:g}" r="{RADIUS}"'
+    if node.kind == "motor":
+        corners = " ".join(f"{a:.2f},{b:.2f}" for a, b in hexagon(node.centre))
+        shape = f'<polygon points="{corners}" stroke-linejoin="round"'
+    size = 0.72 if len(label) == 1 else 0.46 if node.kind == "motor" else 0.5
     return (
-        f'<g class="{state}"><circle cx="{x}" cy="{y}" r="{2.1 * RADIUS:.2f}" fill="url(#glow)" '
+        f'{group}<circle cx="{x:g}" cy="{y:g}" r="{2.1 * RADIUS:.2f}" class="glow" fill="url(#glow)" '
         f'style="opacity:var(--s{number},0)"/>'
-        f'<circle cx="{x}" cy="{y}" r="{RADIUS}" fill="#18212e" stroke="#8696ad" stroke-width=".07"/>'
-        f'<circle cx="{x}" cy="{y}" r="{RADIUS}" fill="{LIT}" style="opacity:calc(.85*var(--s{number},0))"/>'
-        f'{ring}<text class="label" x="{x}" y="{y}" font-size="{0.72 if len(label) == 1 else 0.5}">{label}</text></g>'
+        f'{shape} class="rim" fill="#18212e" stroke="#8696ad" stroke-width=".07"/>'
+        f'{shape} class="glow" fill="{LIT}" style="opacity:calc(.85*var(--s{number},0))"/>'
+        f'{ring}<text class="label" x="{x:g}" y="{y:g}" font-size="{size}">{label}</text></g>'
     )
+
+
+def hexagon(centre: Point) -> list[Point]:
+    """Corners of a motor neuron's shape."""
+    angles = np.arange(6) * np.pi / 3
+    return [
+        (float(centre[0] + 1.1 * RADIUS * np.cos(angle)), float(centre[1] + 1.1 * RADIUS * np.sin(angle)))
+        for angle in angles
+    ]

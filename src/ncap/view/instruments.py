@@ -7,24 +7,43 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.experiments.evaluation import STANCE_FORCE
-from ncap.legs import LEGS
+from ncap.evaluation import STANCE_FORCE
+from ncap.plan import LEGS
 from ncap.view.session import Reading
-from ncap.view.style import EXTENSOR, FLEXOR, FULL_FORCE, GAIT_COLOURS, LEG_COLOURS, MUTED, TEXT
+from ncap.view.style import (
+    EXCITATORY,
+    EXTENSOR,
+    FLEXOR,
+    FULL_FORCE,
+    GAIT_COLOURS,
+    INHIBITORY,
+    LEG_COLOURS,
+    MUTED,
+    TEXT,
+    spoken_gait,
+)
 
 Array = NDArray[np.float64]
 
 SHOWN: Final = 4.0
-"""s of the past in strips and traces."""
+"""Time that strips and traces show, s."""
 _LEFT, _RIGHT = 26.0, 440.0
+"""Where strips begin and end, in the units of their drawing."""
 _SHADES: Final = 6
+"""Steps of brightness of a footfall."""
+KEY: Final = (
+    f'<div style="color:{MUTED};font:11.5px system-ui,sans-serif;text-align:center;padding:0 8px 6px">'
+    f'<span style="color:{EXCITATORY}">red excites</span> · <span style="color:{INHIBITORY}">blue inhibits</span>'
+    " · hover: what it is · click: silence or heal it</div>"
+)
+"""What the wiring's colours mean and what can be done with it."""
 
 
 def gait_and_numbers(reading: Reading, target_speed: float) -> str:
-    """The gait in large letters, and what a physiologist would read off beside it."""
+    """The gait in large letters, and frequency, speed, cost of transport and reward below it."""
     gait, circuit = reading.gait, reading.circuit_gait
-    label = "fallen" if reading.fallen else _spoken(gait.label, gait.frequency_hz)
-    below = "–" if circuit is None else _spoken(circuit.label, circuit.frequency_hz)
+    label = "fallen" if reading.fallen else spoken_gait(gait.label, gait.frequency_hz)
+    below = "–" if circuit is None else spoken_gait(circuit.label, circuit.frequency_hz)
     cost = "–" if reading.cost_of_transport is None else f"{reading.cost_of_transport:.2f}"
     tiles = (
         ("step frequency", f"{gait.frequency_hz:.1f}", "Hz"),
@@ -55,18 +74,12 @@ def gait_and_numbers(reading: Reading, target_speed: float) -> str:
     )
 
 
-def _spoken(label: str, frequency_hz: float) -> str:
-    if label != "none":
-        return label
-    return "irregular" if frequency_hz > 0 else "no steps"
-
-
 def _counted(falls: int) -> str:
     return "" if not falls else " · 1 fall" if falls == 1 else f" · {falls} falls"
 
 
 def footfalls(force: Array, dt: float) -> str:
-    """The strip: a bar where a foot stands, the brighter the harder it presses. force: (T, leg) N, newest last."""
+    """A strip with a bar where a foot stands, the brighter the harder it presses. force: (T, leg) N, newest last."""
     row = 21.0
     parts = []
     for leg, (name, colour) in enumerate(zip(LEGS, LEG_COLOURS, strict=True)):
@@ -85,7 +98,7 @@ def footfalls(force: Array, dt: float) -> str:
             for first, end in pairwise(edges)
             if end > first and shade[first]
         ]
-    return _svg("footfalls", parts, 4 * row, "Footfalls", "bright where a foot presses hard")
+    return _svg("footfalls", parts, len(LEGS) * row, "Footfalls", "bright where a foot presses hard")
 
 
 def half_centres(flexors: Array, extensors: Array, dt: float) -> str:
@@ -102,11 +115,11 @@ def half_centres(flexors: Array, extensors: Array, dt: float) -> str:
             points = " ".join(f"{a:.0f},{floor - (row - 8) * v:.1f}" for a, v in zip(x[1:], past, strict=True))
             parts.append(f'<polyline points="{points}" fill="none" stroke="{line}" stroke-width="1.6"/>')
     key = f'<tspan fill="{FLEXOR}">flexor</tspan> and <tspan fill="{EXTENSOR}">extensor</tspan> of each leg'
-    return _svg("half-centres", parts, 4 * row, "Half-centres", key)
+    return _svg("half-centres", parts, len(LEGS) * row, "Half-centres", key)
 
 
 def nothing_to_show(policy: str) -> str:
-    """Instead of a circuit."""
+    """A sentence that stands in the place of a circuit for a policy without one."""
     return (
         f'<div style="padding:40px 24px;color:{MUTED};text-align:center">The policy <b>{escape(policy)}</b> has no '
         "circuit to look into.<br>Choose another one, such as <b>untrained</b>.</div>"

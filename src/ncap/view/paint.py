@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from ncap.experiments.evaluation import STANCE_FORCE
-from ncap.legs import LEGS
+from ncap.evaluation import STANCE_FORCE
+from ncap.plan import LEGS
 from ncap.recording import Recording
-from ncap.view.diagram import BOX, RADIUS, WINDOW, Diagram
+from ncap.view.diagram import BOX, RADIUS, Diagram, hexagon
 from ncap.view.style import (
     BACKGROUND,
     EXCITATORY,
@@ -31,10 +31,11 @@ Array = NDArray[np.float64]
 Picture = Image.Image
 
 SHOWN: Final = 3.0
-"""s of the past in the strip."""
+"""Time that the strip shows, s."""
 _FINE: Final = 2
+"""Factor by which everything is drawn larger."""
 _MARGIN: Final = 34
-"""Pixels at the left of the strip, for the legs' names."""
+"""Space at the left of the strip for the legs' names, pixels."""
 
 
 @cache
@@ -51,7 +52,7 @@ def mixed(colour: str, ground: str, share: float) -> tuple[int, int, int]:
 
 
 class StripPainter:
-    """The footfall strip and the half-centres' traces, which scroll: the whole episode is drawn once, and cut."""
+    """Footfalls and traces of the half-centres, which scroll: the whole episode is drawn once and cut into pictures."""
 
     def __init__(self, recording: Recording, width: int, height: int) -> None:
         self.width, self.height, self._dt = width, height, recording.control_dt
@@ -60,8 +61,8 @@ class StripPainter:
         length = round((steps * self._dt + SHOWN) * self._per_second) + 1
         self._long = Image.new("RGB", (length * _FINE, height * _FINE), BACKGROUND)
         self._draw = ImageDraw.Draw(self._long)
-        self._row = height / (2.7 if recording.neuron_names else 1.2) / 4
-        self._trace_row = (height - 4 * self._row - 22) / 4
+        self._row = height / (2.7 if recording.neuron_names else 1.2) / len(LEGS)
+        self._trace_row = (height - len(LEGS) * self._row - 22) / len(LEGS)
         self._names = Image.new("RGB", (_MARGIN, height), BACKGROUND)
         for leg in range(len(LEGS)):
             self._paint_feet(leg, recording.foot_force[:, leg])
@@ -82,7 +83,7 @@ class StripPainter:
         self._write_name(leg, (leg + 0.5) * self._row - 2)
 
     def _paint_traces(self, leg: int, recording: Recording) -> None:
-        floor = 4 * self._row + 10 + (leg + 1) * self._trace_row - 4
+        floor = len(LEGS) * self._row + 10 + (leg + 1) * self._trace_row - 4
         self._draw.line((0, floor * _FINE, self._long.width, floor * _FINE), fill="#2a3646", width=_FINE)
         for name, colour in (("flexor", FLEXOR), ("extensor", EXTENSOR)):
             column = f"{name}.{LEGS[leg]}"
@@ -98,7 +99,7 @@ class StripPainter:
         pen.text((2, y), LEGS[leg], fill=LEG_COLOURS[leg], font=font(12, bold=True), anchor="lm")
 
     def picture(self, step: int) -> Picture:
-        """(width, height) after so many steps, the present at the right edge."""
+        """The strip of (width, height) pixels after this step, the present at the right edge."""
         result = Image.new("RGB", (self.width, self.height), BACKGROUND)
         right = round((SHOWN + (step + 1) * self._dt) * self._per_second)
         window = round(SHOWN * self._per_second)
@@ -113,12 +114,13 @@ class StripPainter:
 
 
 class WiringPainter:
-    """The circuit with the brightness of its neurons."""
+    """The wiring, lit by the activity of its neurons."""
 
     def __init__(self, diagram: Diagram, width: int) -> None:
         self.diagram = diagram
-        self._scale = width * _FINE / WINDOW[2]
-        self.size = (width, round(width * WINDOW[3] / WINDOW[2]))
+        self._left, self._top, across, down = diagram.window
+        self._scale = width * _FINE / across
+        self.size = (width, round(width * down / across))
         share = np.linspace(0.0, 1.0, 14)[:, None]
         self._lines = []
         for wire in diagram.wires:
@@ -127,43 +129,52 @@ class WiringPainter:
             self._lines.append((wire, self._pixels(curve), self._pixels(np.array(wire.head))))
 
     def _pixels(self, points: Array) -> list[tuple[float, float]]:
-        return [((x - WINDOW[0]) * self._scale, (y - WINDOW[1]) * self._scale) for x, y in points]
+        return [((x - self._left) * self._scale, (y - self._top) * self._scale) for x, y in points]
 
-    def picture(self, activity: Array) -> Picture:
-        """With these activities (N,) of its neurons."""
+    def picture(self, signals: Array) -> Picture:
+        """The wiring with these signals (S,), in the order of the diagram's names."""
         large = Image.new("RGB", (self.size[0] * _FINE, self.size[1] * _FINE), BACKGROUND)
         pen = ImageDraw.Draw(large)
-        signals = np.zeros(len(self.diagram.names))
-        signals[: len(activity)] = np.clip(activity, 0.0, 1.0)
-        for wire, line, head in sorted(self._lines, key=lambda row: signals[row[0].source]):
+        levels = np.clip(np.abs(signals), 0.0, 1.0)
+        for wire, line, head in sorted(self._lines, key=lambda row: levels[row[0].source]):
             colour = EXCITATORY if wire.excites else INHIBITORY
-            shade = mixed(colour, BACKGROUND, 0.16 + 0.84 * signals[wire.source])
+            shade = mixed(colour, BACKGROUND, 0.16 + 0.84 * levels[wire.source])
             pen.line(line, fill=shade, width=max(2, round(wire.width * self._scale)), joint="curve")
             if wire.excites:
                 pen.polygon(head, fill=shade)
             else:
                 pen.line(head, fill=shade, width=max(3, round(0.11 * self._scale)))
-        for number, level in enumerate(signals):
+        for number, level in enumerate(levels):
             self._paint_node(pen, number, float(level))
-        for leg, colour in zip(LEGS, LEG_COLOURS, strict=True):
-            x, y = 7.6 if leg.endswith("R") else -7.6, -2.75 if leg.startswith("F") else 6.45
-            self._write(pen, (x, y), leg, 0.95, colour, bold=True)
+        for site, place, colour in self.diagram.leg_names:
+            self._write(pen, place, site, 0.95, colour, bold=True)
         return large.reduce(_FINE)
 
     def _paint_node(self, pen: ImageDraw.ImageDraw, number: int, level: float) -> None:
         node = self.diagram.nodes[number]
         x, y = node.centre
-        if node.kind == "input":
+        if node.boxed:
             corners = self._pixels(np.array([(x - BOX[0], y - BOX[1]), (x + BOX[0], y + BOX[1])]))
             pen.rounded_rectangle(corners, 0.2 * self._scale, fill="#151d28", outline="#3a475a", width=_FINE)
             self._write(pen, node.centre, node.label, 0.5, MUTED)
             return
         (cx, cy), radius = self._pixels(np.array([node.centre]))[0], RADIUS * self._scale
-        pen.circle((cx, cy), radius, fill=mixed(LIT, "#18212e", 0.9 * level), outline="#8696ad", width=_FINE + 1)
+        lit = mixed(LIT, "#18212e", 0.9 * level)
+        if node.kind == "motor":
+            pen.polygon(self._pixels(np.array(hexagon(node.centre))), fill=lit, outline="#8696ad", width=_FINE + 1)
+        else:
+            pen.circle((cx, cy), radius, fill=lit, outline="#8696ad", width=_FINE + 1)
         if node.kind == "oscillator":
             pen.circle((cx, cy), radius - 0.13 * self._scale, outline="#8696ad", width=_FINE)
         ink = TEXT if level < 0.5 else "#10161f"
-        self._write(pen, node.centre, node.label, 0.78 if len(node.label) == 1 else 0.5, ink, bold=True)
+        self._write(
+            pen,
+            node.centre,
+            node.label,
+            0.78 if len(node.label) == 1 else 0.42 if node.kind == "motor" else 0.5,
+            ink,
+            bold=True,
+        )
 
     def _write(
         self, pen: ImageDraw.ImageDraw, at: tuple[float, float], word: str, size: float, colour: str, bold: bool = False

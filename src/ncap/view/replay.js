@@ -8,8 +8,9 @@ const floats = (text) => new Float32Array(bytes(text).buffer);
 const poses = floats(DATA.poses); // (step, body, 7) position and quaternion w x y z
 const force = floats(DATA.force); // (step, leg) N
 const speed = floats(DATA.speed); // (step,) m/s
-const neurons = bytes(DATA.neurons); // (step, neuron) in 0…255
-const neuronCount = DATA.names.length;
+const signals = bytes(DATA.signals); // (step, signal of the circuit) in 0…255
+const signalCount = DATA.names.length;
+const legCount = DATA.legs.length;
 const lastStep = DATA.steps - 1;
 const duration = lastStep * DATA.dt;
 const state = { time: 0, playing: true, rate: 1, turn: -0.95, rise: 0.24, distance: 1.55, stale: true };
@@ -221,7 +222,7 @@ class Scene {
   drawPressure(matrices) {
     this.look(0.75, true, false);
     DATA.feet.forEach((foot, leg) => {
-      const pressed = force[stepAt(state.time) * 4 + leg];
+      const pressed = force[stepAt(state.time) * legCount + leg];
       if (pressed <= DATA.stance) return;
       const m = matrices[foot.body], [a, b, c] = foot.place, size = 0.03 + 0.06 * Math.min(1, pressed / DATA.full);
       const [x, y, z] = [0, 1, 2].map((k) => m[k] * a + m[4 + k] * b + m[8 + k] * c + m[12 + k]);
@@ -262,7 +263,8 @@ function drawLines() {
   const x = (time) => LEFT + (time / duration) * (width - LEFT - RIGHT);
   drawGaits(pen, x, width);
   DATA.legs.forEach((leg, i) => drawFootfalls(pen, x, leg, i, width));
-  if (DATA.names.includes("flexor.FL")) DATA.legs.forEach((leg, i) => drawTraces(pen, x, leg, i, width));
+  if (DATA.legs.every((leg) => DATA.names.includes(`flexor.${leg}`) && DATA.names.includes(`extensor.${leg}`)))
+    DATA.legs.forEach((leg, i) => drawTraces(pen, x, leg, i, width));
   Object.assign(pen, { font: light(11), textAlign: "center", fillStyle: DATA.colours.muted });
   for (let second = 0; second <= duration; second++) pen.fillText(second || "0 s", x(second), 255);
 }
@@ -293,7 +295,7 @@ function drawFootfalls(pen, x, leg, number, width) {
   pen.fillRect(LEFT, top, width - LEFT - RIGHT, 15);
   pen.fillStyle = DATA.colours.legs[number];
   for (let step = 0; step < DATA.steps; step++) {
-    const pressed = force[step * 4 + number];
+    const pressed = force[step * legCount + number];
     if (pressed <= DATA.stance) continue;
     pen.globalAlpha = 0.25 + 0.75 * Math.min(1, pressed / DATA.full);
     pen.fillRect(x(step * DATA.dt), top, x(DATA.dt) - x(0) + 0.4, 15);
@@ -311,7 +313,7 @@ function drawTraces(pen, x, leg, number, width) {
     Object.assign(pen, { strokeStyle: DATA.colours[name], lineWidth: 1.4 });
     pen.beginPath();
     for (let step = 0; step < DATA.steps; step++)
-      pen.lineTo(x(step * DATA.dt), floor - (28 * neurons[step * neuronCount + column]) / 255);
+      pen.lineTo(x(step * DATA.dt), floor - (28 * signals[step * signalCount + column]) / 255);
     pen.stroke();
     Object.assign(pen, { fillStyle: DATA.colours[name], font: light(11), textAlign: "right" });
     if (number === 0) pen.fillText(name, width - 70 + 60 * i, 102);
@@ -340,13 +342,14 @@ function show() {
   if (scene) scene.draw();
   const width = sheet.clientWidth - LEFT - RIGHT;
   byId("head").style.left = `${20 + LEFT + (state.time / duration) * width}px`;
-  for (let k = 0; wiring && k < neuronCount; k++)
-    wiring.style.setProperty(`--s${k}`, (neurons[step * neuronCount + k] / 255).toFixed(2));
+  for (let k = 0; wiring && k < signalCount; k++)
+    wiring.style.setProperty(`--s${k}`, (signals[step * signalCount + k] / 255).toFixed(2));
   const [, label, hertz] = DATA.gaits.filter(([from]) => from <= state.time + 1e-6).pop();
   byId("gait").textContent = label !== "none" ? label : hertz > 0 ? "irregular" : "no steps";
   byId("gait").style.color = DATA.colours.gaits[label];
   byId("hertz").textContent = `${hertz.toFixed(1)} Hz`;
-  const around = speed.slice(Math.max(0, step - 16), step + 17);
+  const half = Math.round(DATA.speed_window / DATA.dt / 2);
+  const around = speed.slice(Math.max(0, step - half), step + half + 1);
   byId("speed").textContent = `${(around.reduce((sum, value) => sum + value, 0) / around.length).toFixed(2)} m/s`;
   byId("target").textContent = `speed (target ${DATA.target.toFixed(2)})`;
   byId("clock").textContent = `${state.time.toFixed(2)} s of ${duration.toFixed(2)} s`;

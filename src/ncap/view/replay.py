@@ -1,8 +1,9 @@
-"""A recorded episode as one HTML file that needs nothing else: motion, footfalls and neurons on one time line."""
+"""A recorded episode as one HTML file that needs no other: motion, footfalls and neurons on one time line."""
 
 import base64
 import json
 import re
+from functools import lru_cache
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -12,43 +13,75 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.circuits.animal import animal
 from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import CIRCUIT_DT, rhythm_spec
+from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
-from ncap.experiments.evaluation import STANCE_FORCE, find_controller, foot_gait
-from ncap.legs import LEGS
-from ncap.policies.storage import read_tensors, write_whole
-from ncap.recording import Recording, record
-from ncap.sim.terrain import Flat
-from ncap.tasks import build, drawn_variation, find_task
+from ncap.evaluation import STANCE_FORCE, foot_gait
+from ncap.files import write_whole
+from ncap.plan import LEGS
+from ncap.recording import Recording
+from ncap.sim.a1 import A1
+from ncap.sim.robot import Robot
+from ncap.sim.terrain import Terrain
+from ncap.sim.world import Variation, World
+from ncap.tasks import find_task
 from ncap.view import style
+from ncap.view.brain import motor_signals
 from ncap.view.diagram import Diagram
+from ncap.view.session import GAIT_WINDOWS
 from ncap.view.shapes import Mesh, disc, ground_meshes, robot_meshes
 
 Array = NDArray[np.float64]
 
 GAIT_EVERY: Final = 0.24
-"""s between two labels of the gait on the time line."""
-GAIT_WINDOWS: Final = (2.0, 4.0)
-"""s around a moment in which its gait is looked for, the shorter first."""
+"""Time between two labels of the gait on the time line, s."""
+SPEED_WINDOW: Final = 1.0
+"""Time over which the speed is averaged, s."""
 MARGIN: Final = 5.0
-"""m of ground around the robot's way."""
+"""Width of the ground that is drawn around the robot's way, m."""
 
 
-def find_recording(name: str, task: str, seed: int) -> Recording:
-    """A recording's file as it is, or an episode of a policy, played now."""
-    path = Path(name)
-    if path.is_file() and "recording" in read_tensors(path)[1]:
-        return Recording.load(path)
-    found = find_task(task)
-    controller, _ = find_controller(name, task, 1)
-    return record(found, controller, seed, f"{name} on {task}")
+def world_of(recording: Recording) -> World:
+    """The recorded robot on the recorded ground; what an old recording does not say is an A1 on its task's ground."""
+    terrain = find_task(recording.task).terrain if recording.terrain is None else recording.terrain
+    return _compiled(A1 if recording.robot is None else recording.robot, terrain)  # type: ignore[arg-type]
 
 
-def circuit_of(recording: Recording) -> Circuit | None:
-    """The rhythm generator, if it is its neurons that were recorded."""
-    circuit = Circuit(rhythm_spec(), dt=CIRCUIT_DT)
-    return circuit if circuit.neurons == recording.neuron_names else None
+@lru_cache(maxsize=8)
+def _compiled(robot: Robot, terrain: Terrain) -> World:
+    try:
+        return World(robot, terrain)
+    except ValueError as error:  # the text of its model is recorded, but not the files that it names
+        raise UserError(f"robot {robot.name} cannot be built from the recording: {error}") from None
+
+
+def model_of(recording: Recording) -> mujoco.MjModel:
+    """The recorded robot on the ground of the recording's seed, as a model of its own."""
+    return world_of(recording).variant(Variation(terrain_seed=recording.seed))
+
+
+def circuit_of(recording: Recording) -> CircuitSpec | None:
+    """The table that was recorded; an old recording has the default one, if its neurons were recorded."""
+    table = animal() if recording.circuit is None else recording.circuit
+    return table if Circuit(table).neurons == recording.neuron_names else None
+
+
+def diagram_of(recording: Recording) -> Diagram | None:
+    """The wiring that was recorded; None without a circuit."""
+    table = circuit_of(recording)
+    return None if table is None else Diagram(table, recording.numbers)
+
+
+def signals_of(recording: Recording) -> tuple[tuple[str, ...], Array]:
+    """(names, (T, S)) of all signals of the wiring, 0 where they were not recorded; without wiring, the neurons."""
+    diagram = diagram_of(recording)
+    if diagram is None:
+        return recording.neuron_names, recording.neurons
+    found = dict(zip(recording.neuron_names, recording.neurons.T, strict=True))
+    found |= motor_signals(diagram.spec, recording.action)
+    silent = np.zeros(len(recording.neurons))
+    return diagram.names, np.stack([found.get(name, silent) for name in diagram.names], axis=1)
 
 
 def body_poses(recording: Recording, model: mujoco.MjModel) -> Array:
@@ -64,7 +97,7 @@ def body_poses(recording: Recording, model: mujoco.MjModel) -> Array:
 
 def states(recording: Recording) -> Array:
     """(T, nq) generalised positions."""
-    world = build(find_task(recording.task))
+    world = world_of(recording)
     qpos = np.zeros((len(recording.position), world.model.nq))
     qpos[:, 0:3], qpos[:, 3:7] = recording.position, recording.quaternion
     qpos[:, world.position_columns] = recording.joint_position.reshape(len(qpos), -1)
@@ -72,7 +105,7 @@ def states(recording: Recording) -> Array:
 
 
 def gaits_over_time(recording: Recording) -> list[tuple[float, str, float]]:
-    """(from second, label, Hz) of the gait, whenever it changes, each measured around its moment."""
+    """(start in s, label, frequency in Hz) of the gait at regular moments, each measured around its moment."""
     dt, force = recording.control_dt, recording.foot_force
     found = []
     for middle in range(0, len(force), max(1, round(GAIT_EVERY / dt))):
@@ -87,11 +120,11 @@ def gaits_over_time(recording: Recording) -> list[tuple[float, str, float]]:
 
 
 def write_replay(recording: Recording, path: Path) -> None:
-    """Write the page."""
+    """Write the page of a recording."""
     if len(recording.position) < 2:
         raise UserError(f"{recording.title}: the recording has {len(recording.position)} steps, too few to replay")
-    circuit = circuit_of(recording)
-    wiring = Diagram(circuit).svg() if circuit else ""
+    diagram = diagram_of(recording)
+    wiring = "" if diagram is None else diagram.svg()
     page, script = (
         resources.files("ncap.view").joinpath(f"replay.{kind}").read_text("utf-8") for kind in ("html", "js")
     )
@@ -106,19 +139,19 @@ def write_replay(recording: Recording, path: Path) -> None:
 
 
 def _content(recording: Recording) -> dict[str, Any]:
-    """All that the page's program needs, arrays as base64."""
-    task = find_task(recording.task)
-    world = build(task)
-    model = world.variant(drawn_variation(task, recording.seed))
+    """The data of the page's program, arrays as base64."""
+    world, model = world_of(recording), model_of(recording)
+    names, signals = signals_of(recording)
+    target = find_task(recording.task).target_speed if recording.target_speed is None else recording.target_speed
     x, y = recording.position[:, 0], recording.position[:, 1]
     ground = ground_meshes(
-        model, task.terrain, (x.min() - MARGIN, x.max() + MARGIN), (y.min() - MARGIN, y.max() + MARGIN)
+        model, world.terrain, (x.min() - MARGIN, x.max() + MARGIN), (y.min() - MARGIN, y.max() + MARGIN)
     )
     return {
         "dt": recording.control_dt,
         "steps": len(recording.position),
-        "target": task.target_speed,
-        "flat": isinstance(task.terrain, Flat),
+        "target": target,
+        "flat": world.terrain.grid is None,
         "bodies": model.nbody,
         "trunk": world.trunk_id,
         "poses": _base64(body_poses(recording, model), np.float32),
@@ -135,8 +168,9 @@ def _content(recording: Recording) -> dict[str, Any]:
         ],
         "force": _base64(recording.foot_force, np.float32),
         "speed": _base64(recording.velocity[:, 0], np.float32),
-        "neurons": _base64(np.round(255 * np.clip(recording.neurons, 0, 1)), np.uint8),
-        "names": list(recording.neuron_names),
+        "signals": _base64(np.round(255 * np.clip(np.abs(signals), 0, 1)), np.uint8),
+        "names": list(names),
+        "speed_window": SPEED_WINDOW,
         "legs": list(LEGS),
         "gaits": gaits_over_time(recording),
         "stance": STANCE_FORCE,

@@ -1,6 +1,6 @@
 """Robot and ground as nodes of a viser scene. The robot stays in the middle and the ground moves under it.
 
-So the camera follows by itself, and every tab may turn its own view freely.
+So the camera needs not follow it, and every tab can turn its own view.
 """
 
 from typing import Any, Final
@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.experiments.evaluation import STANCE_FORCE
-from ncap.legs import LEGS
-from ncap.sim.terrain import Flat, Terrain
+from ncap.evaluation import STANCE_FORCE
+from ncap.plan import LEGS
+from ncap.sim.terrain import Terrain
 from ncap.view.shapes import FLAT_RADIUS, TILE, disc, ground_meshes, robot_meshes
 from ncap.view.style import FULL_FORCE, LEG_COLOURS, rgb
 
@@ -21,7 +21,7 @@ Indices = NDArray[np.int64]
 GHOST_COLOUR: Final = (120, 190, 255)
 GHOST_OPACITY: Final = 0.28
 HALF_WIDTH: Final = 4.0
-"""m of bumps that are drawn to either side."""
+"""Distance to which a height field is drawn to either side, m."""
 
 
 class RobotNodes:
@@ -52,12 +52,12 @@ class RobotNodes:
             frame.wxyz = self._data.xquat[body]
 
     def geom_positions(self, geoms: Indices) -> Array:
-        """(n, 3) in the world, as of the last `move`."""
+        """(n, 3) positions in the world as of the last `move`, m."""
         positions: Array = self._data.geom_xpos[geoms]
         return positions
 
     def remove(self) -> None:
-        """Take it out of the scene."""
+        """Remove its nodes from the scene."""
         self._root.remove()
 
 
@@ -84,20 +84,21 @@ class FootLights:
                 node.scale = round(0.03 + 0.06 * min(1.0, float(pressed) / FULL_FORCE), 3)
 
     def remove(self) -> None:
-        """Take them out of the scene."""
+        """Remove the discs from the scene."""
         for node in self._discs:
             node.remove()
 
 
 class GroundNodes:
-    """The ground under the robot. A plane has no landmarks but its tiles, so it only moves by parts of two tiles."""
+    """The ground under the robot. A plane repeats every two tiles, so it never needs to move further than that."""
 
     def __init__(self, scene: Any, model: mujoco.MjModel, terrain: Terrain) -> None:
-        self._endless = isinstance(terrain, Flat)
+        grid = terrain.grid
+        self._endless = grid is None
         self._root = scene.add_frame("/ground", show_axes=False)
         x, y = ((-FLAT_RADIUS, FLAT_RADIUS),) * 2
-        if not isinstance(terrain, Flat):
-            x, y = (-terrain.behind, terrain.ahead), (-HALF_WIDTH, HALF_WIDTH)
+        if grid is not None:
+            x, y = (-grid.behind, grid.ahead), (-HALF_WIDTH, HALF_WIDTH)
         for number, mesh in enumerate(ground_meshes(model, terrain, x, y)):
             scene.add_mesh_simple(
                 f"/ground/{number}",
@@ -113,5 +114,5 @@ class GroundNodes:
         self._root.position = -(np.fmod(origin, 2 * TILE) if self._endless else origin)
 
     def remove(self) -> None:
-        """Take it out of the scene."""
+        """Remove its nodes from the scene."""
         self._root.remove()

@@ -1,11 +1,11 @@
 """The simulation behind the live page: a robot, perhaps a ghost, and everything that a person can do to them.
 
-Knows nothing of pages: `change`, `push`, `reset` and `step` are called by whoever shows it. Not thread-safe: one thread
-calls everything.
+It has no page: `change`, `click`, `push`, `reset` and `step` are called by the program that shows it. Not thread-safe:
+one thread calls everything.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from ncap.analysis.gaits import Gait, measure_gait
 from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.errors import UserError, unknown_name
-from ncap.experiments.evaluation import foot_gait
-from ncap.rollout import Arena
-from ncap.sim.terrain import Bumpy, Flat
+from ncap.evaluation import cost_of_transport, foot_gait, motor_power, own_command, task_for
+from ncap.rewards import FALL
+from ncap.rollouts import Arena
+from ncap.sim.terrain import Bumpy, Flat, Terrain
 from ncap.tasks import Task, drawn_variation
-from ncap.view.brain import INTACT, Brain
+from ncap.threads import one_blas_thread
+from ncap.trained import TrainedPolicy, load
+from ncap.view.brain import Brain, toggled, valid_knock_outs
 
 Array = NDArray[np.float64]
 
-#: What may be changed by a number, and between which bounds.
-RANGES: Final = {
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "command": (0.0, 1.0),
     "target_speed": (0.1, 2.0),
     "bumpiness": (0.0, 1.0),
@@ -35,46 +37,54 @@ RANGES: Final = {
     "kd": (0.5, 20.0),
     "pace": (0.05, 1.0),
 }
-#: Unit vectors in the world (x forward, y left) of a push.
+"""Controls that are numbers, and between which bounds; a robot or task with other numbers widens them."""
 PUSHES: Final = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
+"""Directions of a push: unit vectors in the world, x forward and y to the left."""
 MAX_PUSH: Final = 40.0
-"""N s."""
+"""Largest impulse of a push, N s."""
 HISTORY: Final = 6.0
-"""s that are remembered."""
+"""Time that is remembered, s."""
 GAIT_WINDOWS: Final = (2.0, 4.0)
-"""s in which a gait is looked for: the short one answers sooner, the long one sees slow gaits."""
+"""Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
 FALL_PAUSE: Final = 1.5
-"""s after a fall, until the robot is put on its feet again."""
+"""Time between a fall and the next start, s."""
 EDGE: Final = 1.5
-"""m from the end of the bumps at which the robot starts again."""
+"""Distance from the end of a height field at which the robot starts again, m."""
+ROBOT, GHOST = 0, 1
+"""Individuals of the simulation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controls:
-    """Everything that a person may set. Building one checks it."""
+    """Everything that a person may set."""
 
     policy: str
+    """Name of the policy that moves the robot."""
     ghost: str | None = None
-    """Another policy that walks beside, on the same ground, touching nobody."""
+    """Another policy, whose robot walks beside on the same ground and touches nothing of the first."""
     command: float | None
-    """Brainstem command; None for a policy without a circuit."""
-    without: str = INTACT
-    """A name of KNOCKOUTS."""
-    feedback: bool = True
-    """Whether afferents reach the circuit."""
+    """Brainstem command in [0, 1]; None for a policy without a circuit."""
+    without: tuple[str, ...] = ()
+    """Knock-outs: pathways, populations, single neurons, synapses; see ncap.circuits.animal.cut."""
     target_speed: float
+    """Forward speed that is rewarded, m/s."""
     bumpiness: float
-    """0 is the plane."""
+    """Share of the bumps' height that varies, in [0, 1]; 0 is a plane."""
     friction: float = 1.0
+    """Sliding friction of the feet."""
     trunk_mass_scale: float = 1.0
+    """Factor on the trunk's mass and inertia."""
     kp: float
+    """Proportional gain of the joints, N m / rad."""
     kd: float
+    """Derivative gain of the joints, N m s / rad."""
     pace: float = 1.0
-    """Seconds of the robot in a second of ours."""
+    """Simulated seconds in a second of real time."""
     paused: bool = False
 
-    def __post_init__(self) -> None:
-        for name, (low, high) in RANGES.items():
+    def check(self, ranges: Mapping[str, tuple[float, float]]) -> None:
+        """Refuse a number outside its range."""
+        for name, (low, high) in ranges.items():
             value = getattr(self, name)
             if value is None and name == "command":
                 continue
@@ -83,62 +93,94 @@ class Controls:
 
 
 class Moment(NamedTuple):
-    """What is remembered of a control step."""
+    """Measurements of one control step that are remembered."""
 
     foot_force: Array
     """(leg,) N."""
     signals: Array
-    """(N + I,) neurons and inputs of the circuit."""
+    """(S,) signals of the circuit, as Brain.names lists them."""
     speed: float
-    """m/s forward."""
+    """Forward, m/s."""
     power: float
-    """W, of all motors."""
+    """Of all motors, W."""
     reward: float
+    """Sum of the reward terms, without that for a fall."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What the instruments say. Means are over the last two seconds."""
+    """Values of the instruments. Means are over the shorter of GAIT_WINDOWS."""
 
     time: float
-    """s since the start of the episode."""
+    """Time since the start of the episode, s."""
     gait: Gait
-    """From the feet."""
+    """Gait of the feet."""
     circuit_gait: Gait | None
-    """From the circuit's extensors; None without a circuit."""
+    """Gait of the circuit's extensors; None without a circuit that has one in every leg."""
     speed: float
-    """m/s."""
+    """Mean forward speed, m/s."""
     cost_of_transport: float | None
-    """None when the robot does not move forward."""
+    """Motor power over weight times speed; None when the robot does not move forward."""
     reward: float
     """Mean per step; 1 is the best."""
     fallen: bool
+    """Whether the robot has fallen and not yet started again."""
     falls: int
+    """Falls since the session began."""
 
 
 class Session:
-    """A robot that lives, whatever is done to it."""
+    """A robot in a task that goes on without end: after a fall it starts again with the next seed."""
 
-    def __init__(self, task: Task, policy: str, *, ghost: str | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        task: Task,
+        policy: str | TrainedPolicy,
+        *,
+        ghost: str | TrainedPolicy | None = None,
+        without: Sequence[str] = (),
+        seed: int = 0,
+    ) -> None:
+        if seed < 0:
+            raise UserError(f"seed {seed} is negative: seeds are 0, 1, 2, …")
         self.seed, self.falls = seed, 0
         self._base = task
-        self.brain = Brain(policy, task.name)
-        self.ghost = None if ghost is None else Brain(ghost, task.name)
+        self._given = {given.name: given for given in (policy, ghost) if isinstance(given, TrainedPolicy)}
+        self.brain = self._brain(policy if isinstance(policy, str) else policy.name)
+        self.brain.knock_out(without)
+        self.ghost: Brain | None = None
+        if ghost is not None:
+            self.ghost = self._brain(ghost if isinstance(ghost, str) else ghost.name)
         self.controls = Controls(
-            policy=policy,
-            ghost=ghost,
+            policy=self.brain.name,
+            ghost=None if self.ghost is None else self.ghost.name,
             command=self.brain.command,
+            without=self.brain.without,
             target_speed=task.target_speed,
             bumpiness=task.terrain.bumpiness if isinstance(task.terrain, Bumpy) else 0.0,
-            kp=task.robot.kp,
-            kd=task.robot.kd,
+            kp=task.robot.kp if task.variation.kp is None else task.variation.kp,
+            kd=task.robot.kd if task.variation.kd is None else task.variation.kd,
+            trunk_mass_scale=task.variation.trunk_mass_scale,
         )
+        self._first = self.controls
+        self.ranges = {
+            name: (low, high) if value is None else (min(low, value), max(high, value))
+            for name, (low, high) in RANGES.items()
+            for value in (getattr(self.controls, name),)
+        }
+        """Bounds of the controls that are numbers."""
         self.arena: Arena
         self._build()
 
+    def _brain(self, name: str) -> Brain:
+        """A policy of that name, ready for the session's task."""
+        trained = self._given[name] if name in self._given else load(name)
+        task_for(trained, self._base, self._base.robot.name)  # refuses a policy with another control step
+        return Brain(trained, own_command(trained, self._base))
+
     @property
     def control_dt(self) -> float:
-        """S of a step."""
+        """Control step, s."""
         return self._base.control_dt
 
     def _task(self) -> Task:
@@ -147,52 +189,66 @@ class Session:
         return replace(
             self._base,
             target_speed=now.target_speed,
-            terrain=Bumpy(bumpiness=now.bumpiness) if now.bumpiness > 0 else Flat(),
+            terrain=self._terrain(now.bumpiness),
             friction=(now.friction, now.friction),
             variation=replace(self._base.variation, trunk_mass_scale=now.trunk_mass_scale, kp=now.kp, kd=now.kd),
         )
 
+    def _terrain(self, bumpiness: float) -> Terrain:
+        if bumpiness == self._first.bumpiness:
+            return self._base.terrain
+        if bumpiness == 0.0:
+            return Flat()
+        bumps = self._base.terrain if isinstance(self._base.terrain, Bumpy) else Bumpy()
+        return replace(bumps, bumpiness=bumpiness)
+
     def _build(self) -> None:
         """Compile the ground anew and begin."""
-        self.arena = Arena(self._task(), 2)
+        self.arena = Arena(self._task(), len((ROBOT, GHOST)))
         self.reset()
 
+    @one_blas_thread()
     def reset(self) -> None:
         """Put the robot, and the ghost, on their feet at the start."""
         self._fallen_for: float | None = None
         self.time = 0.0
+        """Time since the start of the episode, s."""
         self.history: deque[Moment] = deque(maxlen=round(HISTORY / self.control_dt))
-        self.arena.start(np.arange(2), [self.seed, self.seed])
+        self.arena.start(np.array([ROBOT, GHOST]), [self.seed, self.seed])
         self.brain.reset(self.seed)
-        self.ghost_lives = self.ghost is not None
+        self._ghost_stands = self.ghost is not None
         if self.ghost is not None:
             self.ghost.reset(self.seed)
 
     def change(self, **values: Any) -> None:
-        """Set controls by name. A bad name or value is refused, and nothing is changed then."""
+        """Set controls by name. A bad name or value is refused, and nothing is changed then.
+
+        With another policy, knock-outs that its circuit does not have are dropped, and the command becomes its own.
+        """
         names = [field.name for field in fields(Controls)]
         for name in values:
             if name not in names:
                 raise unknown_name("control", name, names)
         before, after = self.controls, replace(self.controls, **values)
+        after.check(self.ranges)
+        brain, ghost = self.brain, self.ghost
+        if after.policy != before.policy:
+            brain = self._brain(after.policy)
+            brain.reset(self.seed)
+            if "without" not in values:
+                after = replace(after, without=valid_knock_outs(brain.table, before.without))
+            if "command" not in values:
+                after = replace(after, command=brain.command)
         changed = {name for name in names if getattr(before, name) != getattr(after, name)}
-        if changed & {"policy", "without", "feedback", "command"}:
-            brain = self.brain
-            if "policy" in changed:
-                brain = Brain(after.policy, self._base.name)
-                brain.reset(self.seed)
-                if "command" not in values:
-                    after = replace(after, command=brain.command)
-            brain.knock_out(after.without)
-            brain.set_feedback(after.feedback)
-            if after.command is not None:
-                brain.drive(after.command)
-            self.brain = brain
-            if "policy" in changed:
-                self.history.clear()  # another circuit's signals have another shape
         if "ghost" in changed:
-            self.ghost = None if after.ghost is None else Brain(after.ghost, self._base.name)
-        self.controls = after
+            ghost = None if after.ghost is None else self._brain(after.ghost)
+        brain.knock_out(after.without)  # the last that can be refused
+        if after.command is not None:
+            brain.drive(after.command)
+        if brain is not self.brain:
+            self.history.clear()  # another circuit's signals have another shape
+        self.brain, self.ghost = brain, ghost
+        self.controls = replace(after, without=brain.without, command=brain.command)
         if "bumpiness" in changed:
             self._build()
         elif "ghost" in changed:
@@ -200,83 +256,91 @@ class Session:
         elif changed & {"friction", "trunk_mass_scale", "kp", "kd", "target_speed"}:
             self.arena.task = self._task()
             model = self.arena.world.variant(drawn_variation(self.arena.task, self.seed))
-            self.arena.simulation.exchange(np.arange(2), [model, model])
+            self.arena.simulation.exchange(np.array([ROBOT, GHOST]), [model, model])
+
+    def click(self, name: str) -> None:
+        """Silence a part of the circuit by the name of a knock-out, or heal it if it is silent."""
+        if self.brain.table is None:
+            raise UserError(f"{self.brain.name} has no circuit, so a knock-out means nothing to it")
+        self.change(without=toggled(self.brain.table, self.controls.without, name))
 
     def push(self, direction: str, impulse: float) -> None:
-        """Give the robot, and the ghost, a blow of so many N s."""
+        """Give the robot, and the ghost, a blow with an impulse in N s."""
         if direction not in PUSHES:
             raise unknown_name("direction", direction, PUSHES)
         if not 0.0 <= impulse <= MAX_PUSH:
             raise UserError(f"a push of {impulse:g} N s is outside [0, {MAX_PUSH:g}]")
-        self.arena.simulation.push(np.arange(2), np.array([*PUSHES[direction], 0.0]) * impulse / self._mass())
+        velocity = np.array([*PUSHES[direction], 0.0]) * impulse / self._mass()
+        self.arena.simulation.push(np.array([ROBOT, GHOST]), velocity)
 
+    @one_blas_thread()
     def step(self) -> None:
-        """One control step, also when paused. A fallen robot struggles for a moment, then starts anew."""
-        action = np.zeros((2, 4, 3))
+        """One control step, also when paused. A fallen robot goes on for FALL_PAUSE and then starts anew."""
+        action = np.zeros((len((ROBOT, GHOST)), *self._base.joints))
         observation = self.arena.observation()
-        action[0] = self.brain.act(observation[0])
-        alive = [0]
-        if self.ghost is not None and self.ghost_lives:
-            action[1] = self.ghost.act(observation[1])
-            alive.append(1)
+        action[ROBOT] = self.brain.act(observation[ROBOT])
+        alive = [ROBOT]
+        if self.ghost is not None and self._ghost_stands:
+            action[GHOST] = self.ghost.act(observation[GHOST])
+            alive.append(GHOST)
         outcome = self.arena.step(np.array(alive), action)
         self.time += self.control_dt
         now = self.arena.measured
-        self.ghost_lives = self.ghost_lives and not outcome.fallen[1]
+        self._ghost_stands = self._ghost_stands and not outcome.fallen[GHOST]
         self.history.append(
             Moment(
-                now.foot_force[0],
-                self.brain.signals(),
-                float(now.velocity[0, 0]),
-                float(np.abs(now.torque[0] * now.joint_velocity[0]).sum()),
-                float(outcome.terms["speed"][0] + outcome.terms["yaw"][0]),
+                foot_force=now.foot_force[ROBOT],
+                signals=self.brain.signals(),
+                speed=float(now.velocity[ROBOT, 0]),
+                power=float(motor_power(now.torque[ROBOT], now.joint_velocity[ROBOT])),
+                reward=float(sum(values[ROBOT] for name, values in outcome.terms.items() if name != FALL)),
             )
         )
-        if outcome.fallen[0] and self._fallen_for is None:
+        if outcome.fallen[ROBOT] and self._fallen_for is None:
             self._fallen_for = 0.0
             self.falls += 1
         if self._fallen_for is not None:
             self._fallen_for += self.control_dt
-        if outcome.diverged[0] or (self._fallen_for or 0.0) > FALL_PAUSE or self._at_the_edge():
+        if outcome.diverged[ROBOT] or (self._fallen_for or 0.0) > FALL_PAUSE or self._at_the_edge():
             self.seed += 1
             self.reset()
 
     def _at_the_edge(self) -> bool:
-        terrain = self.arena.task.terrain
-        if isinstance(terrain, Flat):
+        grid = self.arena.task.terrain.grid
+        if grid is None:
             return False
-        x, y, _ = self.arena.measured.position[0]
-        return not (EDGE - terrain.behind < x < terrain.ahead - EDGE and abs(y) < terrain.aside - EDGE)
+        x, y, _ = self.arena.measured.position[ROBOT]
+        return not (EDGE - grid.behind < x < grid.ahead - EDGE and abs(y) < grid.aside - EDGE)
 
     def _mass(self) -> float:
-        world = self.arena.world
-        trunk = float(world.model.body_mass[world.trunk_id])
-        return world.total_mass + trunk * (self.controls.trunk_mass_scale - 1.0)
+        return self.arena.world.mass(self.arena.task.variation)
 
     def foot_force(self) -> Array:
         """(T, leg) N, of the steps that are remembered."""
-        return np.array([moment.foot_force for moment in self.history]).reshape(-1, 4)
+        return np.array([moment.foot_force for moment in self.history]).reshape(-1, self._base.joints[0])
 
     def signals(self) -> Array:
-        """(T, N + I) of the steps that are remembered."""
+        """(T, S) signals of the circuit in the steps that are remembered, as Brain.names lists them."""
         return np.array([moment.signals for moment in self.history])
 
     def reading(self) -> Reading:
-        """What the instruments say now."""
+        """Values of the instruments now."""
         recent = list(self.history)[-round(GAIT_WINDOWS[0] / self.control_dt) :]
-        speed = float(np.mean([moment.speed for moment in recent])) if recent else 0.0
-        power = float(np.mean([moment.power for moment in recent])) if recent else 0.0
+        speed, power, reward = (
+            float(np.mean([getattr(moment, name) for moment in recent])) if recent else 0.0
+            for name in ("speed", "power", "reward")
+        )
         circuit_gait = None
-        if self.brain.circuit is not None and self.history:
-            extensors = self.signals()[:, self.brain.circuit.columns("extensor")]
-            circuit_gait = self._gait(extensors, partial(measure_gait, threshold=EXTENSOR_STANCE))
+        extensors = self.brain.columns("extensor")
+        if extensors is not None and self.history:
+            circuit_gait = self._gait(self.signals()[:, extensors], partial(measure_gait, threshold=EXTENSOR_STANCE))
         return Reading(
             time=self.time,
             gait=self._gait(self.foot_force(), foot_gait),
             circuit_gait=circuit_gait,
             speed=speed,
-            cost_of_transport=power / (self._mass() * 9.81 * speed) if speed > 0.02 else None,
-            reward=float(np.mean([moment.reward for moment in recent])) if recent else 0.0,
+            cost_of_transport=cost_of_transport(power, self._mass(), speed),
+            reward=reward,
             fallen=self._fallen_for is not None,
             falls=self.falls,
         )

@@ -1,6 +1,6 @@
-"""Triangles from a model's geoms: what both the live page and the replay draw.
+"""Triangles of a model's geoms, which the live page and the replay draw.
 
-Vertices that lie on an edge that should look sharp stand there once per face, so that averaged normals shade them well.
+A vertex on an edge that should look sharp is repeated for every face, so that averaged normals shade it well.
 """
 
 from typing import Final, NamedTuple
@@ -10,18 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.sim.camera import COLLISION_GROUP
-from ncap.sim.terrain import Bumpy, Terrain
+from ncap.sim.terrain import Terrain
 
 Array = NDArray[np.float64]
 Colour = tuple[int, int, int]
 _Surface = tuple[Array, NDArray[np.int64]]
 
 TILE: Final = 0.5
-"""m, side of a tile of the ground."""
+"""Side of a tile of the ground, m."""
 TILES: Final[tuple[Colour, Colour]] = ((58, 69, 84), (47, 57, 71))
 FLAT_RADIUS: Final = 8.0
-"""m to which the plane is drawn around the robot."""
+"""Distance to which the plane is drawn around the robot, m."""
 _SEGMENTS: Final = 20
+"""Corners of a circle."""
 
 
 class Mesh(NamedTuple):
@@ -37,7 +38,7 @@ class Mesh(NamedTuple):
 
 
 def robot_meshes(model: mujoco.MjModel) -> list[Mesh]:
-    """What is seen of the robot, one mesh for each body and colour."""
+    """Visible surfaces of the robot, one mesh for each body and colour."""
     found: dict[tuple[int, Colour], list[_Surface]] = {}
     for geom in range(model.ngeom):
         body = int(model.geom_bodyid[geom])
@@ -53,17 +54,17 @@ def ground_meshes(
     model: mujoco.MjModel, terrain: Terrain, x: tuple[float, float], y: tuple[float, float]
 ) -> list[Mesh]:
     """Chequered ground between x and between y, m, one mesh for each of its two colours."""
-    step = 2 * terrain.cell if isinstance(terrain, Bumpy) else TILE
+    grid = terrain.grid
+    step = TILE if grid is None else TILE / max(1, round(TILE / (2 * grid.cell)))  # tiles end at vertices
     xs, ys = (np.arange(np.floor(low / TILE), np.ceil(high / TILE) + step, step / TILE) * TILE for low, high in (x, y))
     grid_x, grid_y = np.meshgrid(xs, ys)
     height = np.zeros_like(grid_x)
-    if isinstance(terrain, Bumpy):
-        rows, columns = terrain.grid
-        field = model.hfield_data.reshape(rows, columns) * terrain.height
-        row = np.round((grid_y + terrain.aside) / terrain.cell).astype(int)
-        column = np.round((grid_x + terrain.behind) / terrain.cell).astype(int)
-        there = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-        height = np.where(there, field[row % rows, column % columns], terrain.level)
+    if grid is not None:
+        field = model.hfield_data.reshape(grid.rows, grid.columns) * grid.top
+        row = np.round((grid_y + grid.aside) / grid.cell).astype(int)
+        column = np.round((grid_x + grid.behind) / grid.cell).astype(int)
+        there = (row >= 0) & (row < grid.rows) & (column >= 0) & (column < grid.columns)
+        height = np.where(there, field[row % grid.rows, column % grid.columns], grid.level)
     vertices = np.stack((grid_x, grid_y, height), axis=-1).reshape(-1, 3)
     corner = (np.arange(len(ys) - 1)[:, None] * len(xs) + np.arange(len(xs) - 1)).ravel()
     quads = np.stack((corner, corner + 1, corner + len(xs) + 1, corner + len(xs)), axis=1)

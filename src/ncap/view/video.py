@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from ncap.errors import UserError
 from ncap.recording import Recording
 from ncap.sim.camera import Camera
-from ncap.tasks import build, drawn_variation, find_task
-from ncap.view.diagram import Diagram
-from ncap.view.replay import circuit_of, gaits_over_time, states
-from ncap.view.style import BACKGROUND, GAIT_COLOURS, MUTED, TEXT
+from ncap.view.replay import SPEED_WINDOW, diagram_of, gaits_over_time, model_of, signals_of, states, world_of
+from ncap.view.style import BACKGROUND, GAIT_COLOURS, MUTED, SKY, TEXT, spoken_gait
 
 Frame = NDArray[np.uint8]
 
 WIDTH, HEIGHT = 1280, 720
+"""Size of a picture, pixels."""
 HEADER: Final = 48
-SKY: Final = (44, 60, 82)
+"""Height of the line with the title, pixels."""
 _ENCODING: Final = (
     "-crf", "20", "-preset", "medium", "-threads", "1", "-movflags", "+faststart",
     "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
@@ -37,20 +36,21 @@ class Scene:
         self.recording, self.left, self.width = recording, left, width
         self.steps = len(recording.position)
         self._states, self._gaits = states(recording), gaits_over_time(recording)
-        circuit = circuit_of(recording)
+        self._signals = signals_of(recording)[1]
+        diagram = diagram_of(recording)
         alone = width == WIDTH
         below = HEIGHT - HEADER - (420 if alone else 330)
-        robot_size = ((800 if circuit else WIDTH) if alone else width, HEIGHT - HEADER - below)
-        wiring_width = (WIDTH - 800 - 12 if alone else 300) if circuit else 0
-        self._wiring = WiringPainter(Diagram(circuit), wiring_width) if circuit else None
+        robot_size = ((800 if diagram else WIDTH) if alone else width, HEIGHT - HEADER - below)
+        wiring_width = (WIDTH - 800 - 12 if alone else 300) if diagram else 0
+        self._wiring = WiringPainter(diagram, wiring_width) if diagram else None
         self._wiring_at = (800 + 6, HEADER) if alone else (left + 6, HEADER + robot_size[1] + 30)
-        beside = 0 if alone or not circuit else wiring_width + 12
+        beside = 0 if alone or not diagram else wiring_width + 12
         self._strip = StripPainter(recording, width - 24 - beside, below - 28)
         self._strip_at = (left + 12 + beside, HEADER + robot_size[1] + 18)
         self._camera = _camera(recording, robot_size)
 
     def paint(self, picture: Any, pen: Any, step: int) -> None:
-        """Put the state after a step into the picture; after the end, the last."""
+        """Paint the state after a step into the picture; after the end of the recording, its last state."""
         from PIL import Image
 
         from ncap.view.paint import font
@@ -59,26 +59,25 @@ class Scene:
         picture.paste(Image.fromarray(self._camera.picture(self._states[step])), (self.left, HEADER))
         picture.paste(self._strip.picture(step), self._strip_at)
         if self._wiring:
-            picture.paste(self._wiring.picture(recording.neurons[step]), self._wiring_at)
+            picture.paste(self._wiring.picture(self._signals[step]), self._wiring_at)
         time = step * recording.control_dt
         _, label, hertz = next(row for row in reversed(self._gaits) if row[0] <= time + 1e-9)
-        words = label if label != "none" else "irregular" if hertz > 0 else "no steps"
-        speed = float(recording.velocity[max(0, step - 33) : step + 1, 0].mean())
+        words = spoken_gait(label, hertz)
+        window = round(SPEED_WINDOW / recording.control_dt)
+        speed = float(recording.velocity[max(0, step - window) : step + 1, 0].mean())
         pen.text((self.left + 14, HEADER / 2), recording.title, fill=TEXT, font=font(16, bold=True), anchor="lm")
         right = self.left + self.width - 14
         pen.text((right, HEADER / 2), words, fill=GAIT_COLOURS[label], font=font(24, bold=True), anchor="rm")
         pen.text((right - 158, HEADER / 2), f"{hertz:.1f} Hz   {speed:.2f} m/s", fill=MUTED, font=font(14), anchor="rm")
 
     def close(self) -> None:
-        """Give the drawing context back."""
+        """Release the drawing context."""
         self._camera.close()
 
 
 def _camera(recording: Recording, size: tuple[int, int]) -> Camera:
-    """A camera for the recording's ground, in the colours of the page."""
-    task = find_task(recording.task)
-    world = build(task)
-    model = world.variant(drawn_variation(task, recording.seed))
+    """A camera for the recorded robot and ground, in the colours of the page."""
+    model = model_of(recording)
     model.mat_rgba[model.material("tiles").id, :3] = (0.52, 0.62, 0.76)
     sky = model.texture("sky")
     pixels = int(sky.width[0]) * int(sky.height[0])
@@ -87,11 +86,11 @@ def _camera(recording: Recording, size: tuple[int, int]) -> Camera:
     model.vis.rgba.haze = (*(channel / 255 for channel in SKY), 1.0)
     model.vis.headlight.diffuse, model.vis.headlight.ambient = (0.55,) * 3, (0.4,) * 3
     model.vis.quality.offsamples = 4
-    return Camera(model, world.trunk_id, *size, distance=1.25)
+    return Camera(model, world_of(recording).trunk_id, *size, distance=1.25)
 
 
 def length(recordings: Sequence[Recording], seconds: float | None = None) -> int:
-    """How many frames there will be."""
+    """Number of frames of a video of these recordings."""
     longest = max(len(recording.position) for recording in recordings)
     limit = longest if seconds is None else min(longest, round(seconds / recordings[0].control_dt))
     if limit < 1:
@@ -121,6 +120,12 @@ def frames(recordings: Sequence[Recording], seconds: float | None = None) -> Ite
             scene.close()
 
 
+def check_name(path: Path) -> None:
+    """Refuse a file name that is not that of a video."""
+    if path.suffix != ".mp4":
+        raise UserError(f"a video's name ends in .mp4, unlike {path.name!r}")
+
+
 def write_video(
     recordings: Sequence[Recording],
     path: Path,
@@ -128,8 +133,7 @@ def write_video(
     drawn: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the video; it is complete or not there at all. `drawn` is called after every frame."""
-    if path.suffix != ".mp4":
-        raise UserError(f"a video's name ends in .mp4, unlike {path.name!r}")
+    check_name(path)
     if len({recording.control_dt for recording in recordings}) > 1:
         raise UserError("recordings with different control steps cannot be shown side by side")
     try:

@@ -1,0 +1,137 @@
+"""The paper's whole animal as one table: afferent feedback (AF), rhythm generation (RG), pattern formation (PF).
+
+Afferents of a leg are summed for each of its half-centres; the rhythm generator is that of rhythm.py; motor neurons set
+the targets of thigh and calf, and hips are held at 0. Forelegs share their AF and PF weights, and so do hind legs.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from ncap.circuits.rhythm import AFFERENT_SUMS, COMMANDS, PRESETS, rhythm_spec
+from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
+from ncap.circuits.tables import load_circuit
+from ncap.circuits.units import SumUnit, TanhUnit
+from ncap.errors import unknown_name
+
+JOINTS: Final = ("hip", "thigh", "calf")
+"""Joints of a leg. A neuron of such a name is the motor neuron of that joint."""
+SENSES: Final = (*(f"{joint} {kind}" for kind in ("position", "torque", "velocity") for joint in JOINTS), "foot")
+"""What a leg feels, each in [-1, 1]."""
+AFFERENTS: Final = tuple(f"{name}{sign}" for sign in "-+" for name in SENSES)
+"""The afferent signals of a leg: what it feels, split into negative and positive parts."""
+HALF_CENTRES: Final = ("flexor", "extensor")
+MOVED: Final = ("thigh", "calf")
+"""The joints that the pattern formation moves."""
+
+#: What is known of reflexes: (afferent, half-centre) → initial weight, whose sign is kept. Others start at 0, free.
+REFLEXES: Final = {
+    ("thigh position+", "flexor"): 1.0,
+    ("calf torque-", "flexor"): -1.0,
+    ("hip torque+", "flexor"): -1.0,
+    ("thigh torque+", "flexor"): -1.0,
+    ("foot+", "flexor"): -1.0,
+    ("thigh position-", "extensor"): 1.0,
+    ("calf torque-", "extensor"): 1.0,
+    ("hip torque+", "extensor"): 1.0,
+    ("thigh torque+", "extensor"): 1.0,
+    ("foot+", "extensor"): 1.0,
+}
+#: (joint, half-centre) → initial weight, whose sign is kept.
+PATTERN: Final = {
+    ("thigh", "flexor"): -0.5,
+    ("calf", "flexor"): -0.2,
+    ("thigh", "extensor"): 0.3,
+    ("calf", "extensor"): 0.8,
+}
+
+#: What can be knocked out by one name, beside single rows: (populations, routes).
+PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "V0": (("cross_V0d", "diag_V0d", "diag_V0v"), ()),
+    "V0d": (("cross_V0d", "diag_V0d"), ()),
+    "V0v": (("diag_V0v",), ()),
+    "V3": (("cross_V3f", "cross_V3e", "diag_V3a"), ()),
+    "diagonal": (("diag_V0d", "diag_V0v", "diag_In2", "diag_V3a"), ()),
+    "homolateral": ((), ("side-down", "side-up")),
+    "afferents": (AFFERENT_SUMS, ()),
+}
+
+
+@cache
+def animal(preset: str = "default") -> CircuitSpec:
+    """The paper's policy as a table: 92 trainable numbers around the rhythm generator of a preset."""
+    rhythm = rhythm_spec(preset)
+    sums = dict(zip(HALF_CENTRES, AFFERENT_SUMS, strict=True))
+    afferent_rows = tuple(
+        _trained(source=afferent, target=sums[half], weight=REFLEXES.get((afferent, half), 0.0))
+        for half in HALF_CENTRES
+        for afferent in AFFERENTS
+    )
+    pattern_rows = tuple(
+        _trained(source=half, target=joint, weight=PATTERN[joint, half]) for joint in MOVED for half in HALF_CENTRES
+    )
+    return CircuitSpec(
+        neurons=(
+            *(
+                Neuron(name=name, unit=SumUnit(), role=f"reflexes of the leg onto its {half}")
+                for half, name in sums.items()
+            ),
+            *rhythm.neurons,
+            *(
+                Neuron(name=joint, unit=TanhUnit(), trainable=True, tied_by="girdle", role=f"moves the {joint}")
+                for joint in MOVED
+            ),
+        ),
+        synapses=(*afferent_rows, *rhythm.synapses, *pattern_rows),
+        inputs=(*(Input(name=name) for name in AFFERENTS), *COMMANDS),
+        plan=rhythm.plan,
+        dt=rhythm.dt,
+    )
+
+
+def _trained(source: str, target: str, weight: float) -> Synapse:
+    sign: Literal[1, -1, 0] = 1 if weight > 0 else -1 if weight < 0 else 0
+    return Synapse(source=source, target=target, weight=weight, sign=sign, trainable=True, tied_by="girdle")
+
+
+def find_circuit(name: str) -> CircuitSpec:
+    """The table of a preset, default or released, or of a file."""
+    if name in PRESETS:
+        return animal(name)
+    if Path(name).suffix == ".json":
+        return load_circuit(Path(name))
+    raise unknown_name("circuit", name, (*PRESETS, "a .json file"))
+
+
+def knock_outs(spec: CircuitSpec) -> tuple[str, ...]:
+    """Names that `cut` takes for a table: pathways that it has, then single populations."""
+    populations = spec.names
+    pathways = [
+        name
+        for name, (members, routes) in PATHWAYS.items()
+        if set(members) & set(populations) or set(routes) & {row.route for row in spec.synapses}
+    ]
+    return tuple(dict.fromkeys((*pathways, *populations)))
+
+
+def cut(spec: CircuitSpec, names: Iterable[str]) -> CircuitSpec:
+    """The table after knock-outs: pathways (V0, homolateral, afferents), populations, single neurons, synapse keys."""
+    populations: set[str] = set()
+    routes: set[str] = set()
+    synapses: set[str] = set()
+    known = knock_outs(spec)
+    singles = {f"{row.name}.{site}" for row in spec.neurons for site in spec.sites_of(row)}
+    keys = {row.key for row in spec.synapses}
+    rows = set(spec.names)
+    for name in names:
+        if name in PATHWAYS and name in known:
+            populations.update(set(PATHWAYS[name][0]) & rows)
+            routes.update(PATHWAYS[name][1])
+        elif name in known or name in singles:
+            populations.add(name)
+        elif name in keys:
+            synapses.add(name)
+        else:
+            raise unknown_name("knock-out", name, known)
+    return spec.without(populations, routes, synapses) if populations or routes or synapses else spec

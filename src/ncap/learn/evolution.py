@@ -1,0 +1,181 @@
+"""Training by evolution: epochs of candidates and test episodes, checkpointed so that a kill loses nothing.
+
+An epoch plays the candidates on its training episodes and the mean on the test episodes, then moves the mean. All draws
+are addressed by seed and epoch, so a resumed run ends in the same weights as an unbroken one, to the bit.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap import seeding
+from ncap.errors import UserError
+from ncap.learn.best import TEST_SEEDS, choose, keep
+from ncap.learn.executors import CHUNK, Chunk, Executor, Played
+from ncap.learn.moments import mean_and_std, no_moments
+from ncap.learn.search import Search
+from ncap.learn.settings import Training
+from ncap.policies.mlp import MLPPolicy
+from ncap.runs import Checkpoint, Run
+from ncap.trained import TrainedPolicy
+
+if TYPE_CHECKING:
+    from ncap.learn.settings import Trainee
+
+Array = NDArray[np.float64]
+
+_MEMORY: Final = "search."
+
+
+@dataclass
+class State:
+    """How far a run has come. Everything in it goes into a checkpoint."""
+
+    epoch: int
+    search: Search
+    moments: Array
+    """(3, senses): count, sum and sum of squares of the observations so far (MLP only)."""
+    rollouts: float = 0.0
+    """Training episodes in whole ones: three of a third of the task's length count as one."""
+    steps: int = 0
+    """Control steps of training episodes."""
+
+    @property
+    def theta(self) -> Array:
+        """(D,) the weights so far."""
+        return self.search.mean
+
+    def to_checkpoint(self) -> Checkpoint:
+        """For the disk."""
+        tensors = {"theta": self.theta, "moments": self.moments}
+        return Checkpoint(
+            epoch=self.epoch,
+            tensors=tensors | {_MEMORY + name: values for name, values in self.search.memory.items()},
+            facts={"rollouts": self.rollouts, "steps": self.steps},
+        )
+
+    @classmethod
+    def from_checkpoint(cls, saved: Checkpoint) -> "State":
+        """From the disk."""
+        tensors, facts = saved.tensors, saved.facts
+        memory = {name.removeprefix(_MEMORY): v for name, v in tensors.items() if name.startswith(_MEMORY)}
+        return cls(
+            epoch=saved.epoch,
+            search=Search(mean=tensors["theta"], memory=memory),
+            moments=tensors["moments"],
+            rollouts=facts["rollouts"],
+            steps=facts["steps"],
+        )
+
+
+def evolve(
+    training: Training,
+    policy: "Trainee",
+    run: Run,
+    executor: Executor,
+    saved: Checkpoint | None,
+    report: Callable[[dict[str, Any]], None],
+) -> None:
+    """Do the epochs that are left, then choose the best policy. report(row of progress) is called after each epoch."""
+    method = training.evolution
+    if saved is None:
+        senses = policy.senses if isinstance(policy, MLPPolicy) else 0
+        state = State(0, method.start(training.initial_weights(policy)), no_moments(senses))
+    else:
+        state = State.from_checkpoint(saved)
+        if set(state.search.memory) != set(method.start(state.theta).memory):
+            raise UserError(f"the checkpoint in {run.folder} was made by another method of evolution")
+    run.rewind_progress(state.epoch)
+    while state.epoch < training.epochs:
+        started = time.perf_counter()
+        current = normalised(policy, state.moments)
+        chunks, test = epoch_chunks(training, current, state)
+        *candidates, tested = executor.play([*chunks, test])
+        best_return = keep(run, _candidate(training, current, state, tested))
+        row = _advance(training, policy, state, candidates, tested)
+        run.save(state.to_checkpoint())
+        row |= {"best_return": best_return, "seconds": round(time.perf_counter() - started, 3)}
+        run.append_progress(row)
+        report(row)
+    current = normalised(policy, state.moments)
+    (tested,) = executor.play([epoch_chunks(training, current, state)[1]])
+    last = _candidate(training, current, state, tested)
+    keep(run, last)
+    choose(run, last, training.world, training.epochs, executor)
+
+
+def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[list[Chunk], Chunk]:
+    """All candidates in chunks of a fixed size, for every training episode; and the test episodes of the mean."""
+    method, epoch = training.evolution, state.epoch
+    test = Chunk(task=training.world, policy=policy, search=state.search, seeds=TEST_SEEDS)
+    draws = seeding.generator(training.seed, "training episode", epoch)
+    everybody = range(method.population)
+    chunks = [
+        replace(
+            test,
+            task=training.practice,
+            seeds=(int(episode),) * len(indices),
+            method=method,
+            seed=training.seed,
+            epoch=epoch,
+            indices=tuple(indices),
+            moments=isinstance(policy, MLPPolicy),
+        )
+        for episode in draws.integers(2**31, 2**32, training.candidate_episodes)
+        for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
+    ]
+    return chunks, test
+
+
+def _advance(
+    training: Training, policy: "Trainee", state: State, candidates: list[Played], tested: Played
+) -> dict[str, Any]:
+    """Move the mean by one epoch, and return the epoch's row of progress."""
+    played_returns = np.concatenate([played.returns for played in candidates])
+    returns = played_returns.reshape(-1, training.evolution.population).mean(axis=0)
+    steps = sum(played.steps for played in candidates)
+    row = {
+        "epoch": state.epoch,
+        "rollouts": state.rollouts,
+        "steps": state.steps,
+        "test_return": float(tested.returns.mean()),
+        "test_return_min": float(tested.returns.min()),
+        "test_falls": tested.falls,
+        "candidate_return_mean": float(np.nanmean(returns)),
+        "candidate_return_max": float(np.nanmax(returns)),
+        "candidate_falls": sum(played.falls for played in candidates),
+        "played_steps": steps + tested.steps,
+        "cpu_seconds": round(sum(played.cpu_seconds for played in (*candidates, tested)), 3),
+    }
+    state.search = training.evolution.update(policy.space, state.search, training.seed, state.epoch, returns)
+    for played in candidates:
+        if played.moments is not None:
+            state.moments = state.moments + played.moments
+    state.epoch += 1
+    share = training.practice.episode_seconds / training.world.episode_seconds
+    state.rollouts += round(len(played_returns) * share, 6)
+    state.steps += steps
+    return row
+
+
+def normalised(policy: "Trainee", moments: Array) -> "Trainee":
+    """The policy with the mean and standard deviation of the observations so far, if it uses them."""
+    if not isinstance(policy, MLPPolicy) or (found := mean_and_std(moments)) is None:
+        return policy
+    mean, std = found
+    return replace(policy, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
+
+
+def _candidate(training: Training, policy: "Trainee", state: State, tested: Played) -> TrainedPolicy:
+    about = about_training(training) | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
+    return TrainedPolicy(policy=policy, theta=state.theta, about=about)
+
+
+def about_training(training: Training) -> dict[str, Any]:
+    """What a policy's file says of its training: what it is for, and every setting."""
+    world = training.world
+    return {"task": training.task, "robot": training.robot or world.robot.name, "training": asdict(training)}

@@ -1,0 +1,267 @@
+"""The settings of a training: everything that determines its result, for the command line and for config.json.
+
+Imports of anything heavy stand inside the methods, so that `ncap --help` answers at once.
+"""
+
+import importlib.util
+import math
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import tyro
+
+from ncap.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ncap.circuits.spec import CircuitSpec
+    from ncap.learn.ars import ARS
+    from ncap.learn.cma import CMA
+    from ncap.policies.mlp import MLPPolicy
+    from ncap.policies.ncap import NCAPPolicy
+    from ncap.tasks import Task
+
+    Array = NDArray[np.float64]
+    Trainee = NCAPPolicy | MLPPolicy
+    """A policy that can be trained."""
+
+HIDDEN: Final = {"evolution": (256, 256), "ppo": (64, 64), "d4pg": (256, 256)}
+"""Hidden layers of the paper's networks, by algorithm."""
+EVERY_STAGE: Final = "all"
+STAGES: Final = ("AF", "BC", "RG", "PF", EVERY_STAGE)
+"""What `trainable` may name; see ncap.circuits.spec.STAGES."""
+_EVOLUTION_ONLY: Final = ("target_speed", "start", "population", "episodes", "training_seconds", "sigma")
+_CIRCUIT_ONLY: Final = ("command", "circuit", "without", "trainable")
+
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME …")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Everything that determines the result of a run. `filled` puts in what is left to a default."""
+
+    task: Annotated[str, tyro.conf.Positional] = "flat-walk"
+    """flat-walk, flat-run, bumpy-walk, bumpy-run, or a Python file that registers a task."""
+    algorithm: str = "evolution"
+    """evolution, ppo or d4pg."""
+    policy: str | None = None
+    """ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg."""
+    circuit: str | None = field(default=None, compare=False)
+    """Circuit table of ncap: default, released, or a file that `ncap circuit --save` wrote. The table counts when
+    trainings are compared, not its file's name."""
+    without: Names = ()
+    """Knock-outs before training: pathways such as V0v, populations, single neurons, synapses."""
+    trainable: Names = ()
+    """Stages of the circuit that are trained: AF, BC, RG, PF, or all; by default the rows that the table marks."""
+    robot: str | None = None
+    """a1, a data sheet (.json), or a Python file that registers a robot; by default the task's."""
+    command: float | None = None
+    """Brainstem command in [0, 1]; by default the task's."""
+    target_speed: float | None = None
+    """Speed in m/s that evolution rewards; by default the task's."""
+    start: str | None = field(default=None, compare=False)
+    """A trained circuit whose weights evolution begins with: a shipped one, a run or a file; by default the untrained
+    one. It does not count when trainings are compared, as folders move."""
+    contact: str = "default"
+    """Contact preset: default, elliptic or released."""
+    seed: int = 0
+    """Seed of the run. The same seed gives the same weights, bit for bit."""
+    epochs: int = 60
+    """Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution."""
+    preset: str = "default"
+    """Settings of evolution: default (CMA-ES for ncap, ARS for an MLP), ars, paper or released."""
+    population: int | None = None
+    """Candidates in an epoch of evolution; by default the preset's."""
+    episodes: int | None = None
+    """Training episodes that each candidate of evolution plays in an epoch; by default 3 with CMA-ES, 1 with ARS. More
+    make a steadier policy."""
+    training_seconds: float | None = None
+    """Length of these episodes, s; by default 5 with CMA-ES, 15 with ARS."""
+    sigma: float | None = None
+    """Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's."""
+    environments: int = 16
+    """Robots that ppo and d4pg train with at a time."""
+    episode_seconds: float | None = None
+    """Length of test episodes, and of ppo's and d4pg's, s; by default the task's 15."""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in HIDDEN:
+            raise unknown_name("algorithm", self.algorithm, HIDDEN)
+        from ncap.learn.presets import PRESETS
+
+        if self.preset not in PRESETS:
+            raise unknown_name("preset", self.preset, PRESETS)
+        if self.seed < 0:
+            raise UserError(f"a seed is a number from 0 on, not {self.seed}")
+        for name in ("epochs", "environments", "population", "episodes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"at least 1 is needed for {name}, not {value}")
+        for stage in self.trainable:
+            if stage not in STAGES:
+                raise unknown_name("stage", stage, STAGES)
+        self._check_algorithm()
+        world, policy = self.world, self.initial_policy()
+        if self.training_seconds is not None and not world.control_dt <= self.training_seconds < math.inf:
+            raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
+        if not math.isclose(policy.control_dt, world.control_dt):
+            raise UserError(
+                f"the policy acts every {policy.control_dt:g} s, but {world.name} every {world.control_dt:g} s"
+            )
+        if self.algorithm == "evolution":
+            self.evolution  # noqa: B018 - it complains about an impossible population
+            return
+        from ncap.learn.interfaces import CoreDrive
+        from ncap.policies.ncap import NCAPPolicy
+
+        if isinstance(policy, NCAPPolicy):
+            CoreDrive(policy)  # it complains about tables that PPO cannot train
+
+    def _check_algorithm(self) -> None:
+        chosen = {name for name in (*_EVOLUTION_ONLY, *_CIRCUIT_ONLY) if getattr(self, name) not in (None, ())}
+        if self.preset != "default":
+            chosen.add("preset")
+        if self.algorithm != "evolution" and (wrong := chosen & {*_EVOLUTION_ONLY, "preset"}):
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(wrong))
+            raise UserError(f"{options}: a setting of evolution, not of {self.algorithm}")
+        if not self.trains_circuit and (wrong := chosen & {*_CIRCUIT_ONLY}):
+            options = ", ".join(f"--{name}" for name in sorted(wrong))
+            raise UserError(f"{options}: a setting of the policy ncap, not of {self.kind}")
+        if self.algorithm != "evolution":
+            check_installed()
+
+    @property
+    def kind(self) -> str:
+        """The policy's words: ncap, mlp, mlp:64x64."""
+        return self.policy or ("ncap" if self.algorithm == "evolution" else "mlp")
+
+    @property
+    def trains_circuit(self) -> bool:
+        """Whether a circuit is trained, and not an MLP."""
+        return self.kind.split(":")[0] == "ncap"
+
+    @property
+    def world(self) -> "Task":
+        """The task with the robot, the contact preset, the length and the speed that were asked for."""
+        from ncap.tasks import find_task, with_robot
+
+        world = replace(find_task(self.task), contact=self.contact)
+        if self.robot is not None:
+            world = with_robot(world, self.robot)
+        if self.episode_seconds is not None:
+            world = replace(world, episode_seconds=self.episode_seconds)
+        return world if self.target_speed is None else replace(world, target_speed=self.target_speed)
+
+    @property
+    def practice(self) -> "Task":
+        """The task as candidates of evolution play it: perhaps shorter than a test."""
+        from ncap.learn.presets import EPISODES
+
+        whole = self.world
+        seconds = self.training_seconds
+        if seconds is None:
+            usual = EPISODES[type(self.evolution)][1]
+            seconds = whole.episode_seconds if usual is None else min(usual, whole.episode_seconds)
+        return replace(whole, episode_seconds=seconds)
+
+    @property
+    def candidate_episodes(self) -> int:
+        """Training episodes that every candidate of evolution plays in an epoch, the same for all."""
+        from ncap.learn.presets import EPISODES
+
+        return EPISODES[type(self.evolution)][0] if self.episodes is None else self.episodes
+
+    @property
+    def evolution(self) -> "ARS | CMA":
+        """Method and settings of evolution for this kind of policy."""
+        from ncap.learn.presets import PRESETS
+
+        method = PRESETS[self.preset]["ncap" if self.trains_circuit else "mlp"]
+        if self.population is not None:
+            method = replace(method, population=self.population)
+        return method if self.sigma is None else replace(method, sigma=self.sigma)
+
+    def table(self) -> "CircuitSpec":
+        """The circuit's table after its knock-outs, its trained rows marked."""
+        from ncap.circuits.animal import cut, find_circuit
+
+        spec = cut(find_circuit(self.circuit or "default"), self.without)
+        if not self.trainable:
+            return spec
+        return spec.trained_by(STAGES[:-1] if EVERY_STAGE in self.trainable else self.trainable)
+
+    def initial_policy(self) -> "Trainee":
+        """The policy before training."""
+        from ncap.policies.mlp import MLPPolicy
+        from ncap.policies.ncap import NCAPPolicy
+
+        kind, _, sizes = self.kind.partition(":")
+        world = self.world
+        if kind == "ncap" and not sizes:
+            if self.algorithm == "d4pg":
+                raise UserError(f"{self.algorithm} trains no {self.kind!r}; valid: mlp, mlp:256x256")
+            copies = self.evolution.copies if self.algorithm == "evolution" else 1
+            command = world.command if self.command is None else self.command
+            return NCAPPolicy(
+                command=command,
+                circuit=self.table(),
+                copies=copies,
+                control_dt=world.control_dt,
+            )
+        if kind != "mlp":
+            raise UserError(f"unknown policy {self.kind!r}; valid: ncap, mlp, mlp:64x64")
+        try:
+            hidden = tuple(int(size) for size in sizes.split("x")) if sizes else HIDDEN[self.algorithm]
+        except ValueError:
+            raise UserError(f"hidden layers are written like mlp:64x64, not {self.kind!r}") from None
+        return MLPPolicy(
+            hidden=hidden,
+            activation="tanh" if self.algorithm == "ppo" else "relu",
+            senses=math.prod(world.senses),
+            joints=world.joints,
+            control_dt=world.control_dt,
+        )
+
+    def initial_weights(self, policy: "Trainee") -> "Array":
+        """(D,) the weights before training: the untrained ones, or those of `start`."""
+        from ncap.policies.ncap import NCAPPolicy
+        from ncap.trained import load
+
+        if self.start is None:
+            return policy.space.initial
+        found = load(self.start)
+        if not isinstance(policy, NCAPPolicy) or not isinstance(found.policy, NCAPPolicy):
+            raise UserError(f"only a circuit can begin from another, not an MLP: {self.start}")
+        if found.policy.space.names != policy.space.names:
+            raise UserError(f"{self.start} has {found.parameters} weights, but {policy.space.size} others are needed")
+        return found.theta
+
+    def filled(self) -> "Training":
+        """The same training with every default written out, so that it stays what it is if defaults change."""
+        values: dict[str, Any] = {"policy": self.kind}
+        if self.trains_circuit:
+            command = self.world.command if self.command is None else self.command
+            values |= {"command": command, "circuit": self.circuit or "default"}
+        if self.algorithm == "evolution":
+            method = self.evolution
+            values |= {"population": method.population, "sigma": method.sigma, "episodes": self.candidate_episodes}
+            values |= {"training_seconds": self.practice.episode_seconds}
+        return replace(self, **values)
+
+
+def check_installed() -> None:
+    """Complain if the extra that PPO and D4PG need is missing."""
+    missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"PPO and D4PG need {' and '.join(missing)}: pip install 'ncap[rl]'")
+
+
+def training_from(config: dict[str, Any]) -> Training:
+    """The training of a run's configuration. Settings that did not exist when the run began have their defaults."""
+    known = {setting.name for setting in fields(Training)}
+    if strange := sorted(set(config) - known):
+        raise UserError(f"settings unknown to this version: {', '.join(strange)}")
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
+    return Training(**values)

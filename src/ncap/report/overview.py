@@ -1,0 +1,44 @@
+"""One self-contained HTML page about a whole reproduction: every figure and table that is there."""
+
+from pathlib import Path
+from typing import Final
+
+from ncap.errors import UserError
+from ncap.report.page import html_table, inline_svg, write_page
+from ncap.report.tables import read_table
+
+SECTIONS: Final = {
+    "gaits": ("Gaits of the rhythm generator", "One command makes the circuit walk, trot and bound."),
+    "units": ("Units", "How the two kinds of neurons respond to input."),
+    "performance": ("Performance", "Test return while learning; mean over seeds with 95 % intervals."),
+    "performance-overall": ("All tasks together", "Held-out returns over tasks and seeds."),
+    "performance-profile": ("Performance profile", "The share of runs that reach a return."),
+    "footfalls": ("Footfalls", "Which foot is on the ground, shaded by pressure."),
+    "parameters": ("Parameters", "How many weights are needed."),
+    "generalization": ("Generalisation", "Held-out return when the world is not the one of training (marked)."),
+    "weights-ncap": ("Weights of the circuit", "Red is excitatory, blue inhibitory; area is size."),
+    "weights-mlp": ("Weights of the MLP", "Red is positive, blue negative; area is size."),
+    "variable-speed": ("Variable speed", "One policy; a brainstem turns a target speed into the command."),
+    "algorithms": ("Algorithms", "Evolution, PPO and D4PG against steps and CPU time."),
+    "evolution": ("Optimisers", "Rollouts that CMA-ES and ARS need to learn the flat walk."),
+    "deployment": ("Deployment", "Flights on a twin of the robot, across gaps between model and robot."),
+}
+"""{file name without ending: (title, what it shows)}, in the order of the page."""
+
+
+def write_overview(folder: Path, out: Path) -> None:
+    """Write the page from the figures (SVG) and tables (CSV) in a folder of results."""
+    body = ["<h1>Reproduction</h1>"]
+    for name, (title, shows) in SECTIONS.items():
+        figure, table = folder / f"{name}.svg", folder / f"{name}.csv"
+        if not (figure.exists() or table.exists()):
+            continue
+        body.append(f"<h2>{title}</h2><p>{shows}</p>")
+        if figure.exists():
+            body.append(inline_svg(figure.read_text("utf-8")))
+        if table.exists() and (rows := read_table(table)):
+            head = list(rows[0])
+            body.append(html_table([column.replace("_", " ") for column in head], [list(row.values()) for row in rows]))
+    if len(body) == 1:
+        raise UserError(f"{folder} holds neither a run nor results: make some with ncap train or ncap reproduce")
+    write_page(out, "ncap: reproduction", body)

@@ -1,0 +1,51 @@
+"""Self-contained HTML pages: a frame, tables, and figures drawn into the page."""
+
+import html
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from ncap.files import write_whole
+
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
+th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
+td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} svg {{ max-width: 100%; height: auto; }}
+.big {{ font-size: 2.4rem; font-weight: 600; }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+def write_page(path: Path, title: str, body: Iterable[str]) -> None:
+    """Write a page whose body is these pieces of HTML."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, _PAGE.format(title=html.escape(title), body="\n".join(body)).encode())
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first column is text, the others are numbers."""
+    lines = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in head) + "</tr>"]
+    lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    return "<table>" + "".join(lines) + "</table>"
+
+
+def svg_of(fig: Figure) -> str:
+    """The figure as a piece of HTML; it is closed."""
+    text = io.StringIO()
+    fig.savefig(text, format="svg", metadata={"Date": None})
+    plt.close(fig)
+    return inline_svg(text.getvalue())
+
+
+def inline_svg(text: str) -> str:
+    """What a page takes over of an SVG file: everything after its headers."""
+    return text[text.index("<svg") :]

@@ -1,0 +1,152 @@
+"""One self-contained HTML page about a run: what it learned, how it walks, what changed in its weights."""
+
+import html
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ncap.analysis import plots
+from ncap.circuits.animal import HALF_CENTRES
+from ncap.errors import UserError
+from ncap.evaluation import STANCE_FORCE, Evaluation, evaluate, own_command
+from ncap.learn.training import read_training
+from ncap.policies.ncap import NCAPPolicy
+from ncap.report.page import html_table, svg_of, write_page
+from ncap.report.weights import circuit_weights
+from ncap.rollouts import rollout
+from ncap.runs import read_progress
+from ncap.tasks import Task
+from ncap.trained import TrainedPolicy, load, shipped_policies, untrained
+
+Array = NDArray[np.float64]
+
+EPISODES: Final = 10
+"""Held-out episodes of every policy on the page."""
+WINDOW: Final = (9.0, 12.0)
+"""Part of an episode that is drawn, s; of a shorter episode, as much at its end."""
+_PLAYED: Final = {"candidate_return_mean": "candidates, mean", "training_return_mean": "training episodes, mean"}
+"""Columns of progress under evolution and under gradients."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """What is drawn of one episode: foot forces and neurons in the window."""
+
+    time: Array
+    foot_force: Array
+    """(T, leg) foot forces, N."""
+    neurons: Array | None
+    """(T, N) activity of all neurons of the rhythm generator; None for a policy without a circuit."""
+
+
+@plots.styled
+def write_report(run: Path, out: Path, threads: int) -> None:
+    """Evaluate the run's best policy beside the untrained one and the zero policy, and write the page."""
+    training = read_training(run)
+    progress = read_progress(run)
+    if not progress:
+        raise UserError(f"{run} has not finished an epoch yet: train it first, with ncap train --resume {run}")
+    found = load(run)
+    circuit = found.policy if isinstance(found.policy, NCAPPolicy) else NCAPPolicy()
+    compared = {"trained": found, "untrained": untrained(circuit), "zero": load("zero")}
+    if (shipped := f"mlp-{training.task}") in shipped_policies():
+        compared["shipped MLP"] = load(shipped)
+    task = training.world
+    rows = {name: evaluate(player, task, range(EPISODES), threads=threads) for name, player in compared.items()}
+    walks = {name: _walk(compared[name], task) for name in ("untrained", "trained")}
+    trained = rows["trained"]
+    title = f"{training.kind} on {training.task}, {task.target_speed:g} m/s"
+    body = [
+        f"<h1>{html.escape(title)}</h1>",
+        f"<p><span class=big>{trained.return_mean:.3f}</span> mean return of {trained.episodes} held-out episodes "
+        f"after {progress[-1]['rollouts']:.0f} rollouts, with {found.parameters} weights.</p>",
+        _table(rows),
+        "<h2>Learning</h2>",
+        svg_of(_learning_figure(progress)),
+        "<h2>Footfalls, shaded by pressure</h2>",
+        svg_of(_footfall_figure(walks)),
+    ]
+    if isinstance(found.policy, NCAPPolicy):
+        body += ["<h2>Half-centres of the rhythm generator, trained</h2>"]
+        body += [svg_of(_neuron_figure(found.policy, walks["trained"]))]
+        body += ["<h2>Weights before and after</h2>", svg_of(circuit_weights(found.policy, found.theta))]
+    write_page(out, f"ncap: {title}", body)
+
+
+def _walk(player: TrainedPolicy, task: Task) -> Walk:
+    """The window of one episode that the page draws."""
+    controller, command = player.controller(1), own_command(player, task)
+    has_neurons = bool(controller.signals(controller.reset([0], command)))
+    record = ("foot_force", "neurons") if has_neurons else ("foot_force",)
+    episode = rollout(task, controller, [0], command=command, record=record)
+    begin, end = (round(seconds / task.control_dt) for seconds in WINDOW)
+    last = min(end, task.steps)
+    first = max(0, last - (end - begin))
+    part = slice(first, last)
+    return Walk(
+        time=np.arange(last - first, dtype=np.float64) * task.control_dt,
+        foot_force=np.nan_to_num(episode.signals["foot_force"][0, part]),
+        neurons=np.nan_to_num(episode.signals["neurons"][0, part]) if has_neurons else None,
+    )
+
+
+def _table(rows: dict[str, Evaluation]) -> str:
+    head = ("", "return", "falls", "speed (m/s)", "cost of transport", "gait", "Hz", "regularity R")
+    cells = [
+        (
+            name,
+            f"{row.return_mean:.3f}",
+            f"{row.falls} of {row.episodes}",
+            f"{row.speed_mean:.2f}",
+            "–" if row.cost_of_transport is None else f"{row.cost_of_transport:.2f}",
+            row.gait.label,
+            f"{row.gait.frequency_hz:.1f}",
+            f"{row.gait.concentration:.2f}",
+        )
+        for name, row in rows.items()
+    ]
+    return html_table(head, cells)
+
+
+def _learning_figure(progress: list[dict[str, float]]) -> Figure:
+    fig, named = plots.figure(["curve"], size=(9, 3.2), heights=(1,))
+    axes, rollouts = named["curve"], [row["rollouts"] for row in progress]
+    column, label = next(pair for pair in _PLAYED.items() if pair[0] in progress[0])
+    axes.plot(rollouts, [row[column] for row in progress], color="#BBBBBB", label=label)
+    axes.plot(rollouts, [row["test_return"] for row in progress], color=plots.LEG_COLOURS[0], label="test episodes")
+    axes.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
+    axes.text(rollouts[-1], 0.505, "standing still", ha="right", va="bottom", fontsize=8, color="#777777")
+    axes.set(xlabel="rollouts (episodes of 15 s)", ylabel="return", ylim=(0, 1.02), xlim=(0, max(1, rollouts[-1])))
+    axes.legend(frameon=False, loc="lower right")
+    return fig
+
+
+def _footfall_figure(walks: dict[str, Walk]) -> Figure:
+    fig, named = plots.figure(list(walks), size=(9, 3.6), heights=(1,) * len(walks))
+    for name, walk in walks.items():
+        plots.pressure_strips(named[name], walk.time, walk.foot_force, STANCE_FORCE)
+        named[name].set_title(name)
+    named[name].set_xlabel("time (s)")
+    return fig
+
+
+def _neuron_figure(policy: NCAPPolicy, walk: Walk) -> Figure:
+    sites, neurons = policy.circuit.plan.sites, policy.core.neurons
+    fig, named = plots.figure(list(sites), size=(9, 4.2), heights=(1,) * len(sites))
+    assert walk.neurons is not None
+    for site in sites:
+        for name, colour in zip(HALF_CENTRES, (plots.LEG_COLOURS[2], plots.LEG_COLOURS[0]), strict=True):
+            if f"{name}.{site}" in neurons:  # a table without it has nothing to draw here
+                column = neurons.index(f"{name}.{site}")
+                named[site].plot(walk.time, walk.neurons[:, column], color=colour, label=name)
+        named[site].set(ylabel=site, ylim=(-0.05, 1.05), yticks=(0, 1), xlim=(0, walk.time[-1]))
+        if site != sites[-1]:
+            named[site].set_xticklabels([])
+    handles, labels = named[sites[0]].get_legend_handles_labels()
+    named[sites[0]].legend(handles, labels, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    named[sites[-1]].set_xlabel("time (s)")
+    return fig

@@ -1,0 +1,187 @@
+"""Closed-loop episodes of a whole population: the one room where bodies and brains meet.
+
+Shapes: P individuals, T control steps. Individual i plays the episode of seeds[i]; equal seeds give equal friction,
+terrain and start, so that candidates are compared on the same episode (common random numbers).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap import seeding
+from ncap.errors import UserError, unknown_name
+from ncap.policies.controller import Command, Controller
+from ncap.rewards import FALL
+from ncap.rotations import pitch_of, roll_of
+from ncap.sim.camera import Camera
+from ncap.sim.simulation import Measurements, Simulation
+from ncap.tasks import Task, build, drawn_variation
+from ncap.threads import one_blas_thread
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episodes:
+    """Results of a rollout, one entry per individual."""
+
+    returns: Array
+    """(P,) normalised: the sum of rewards divided by the number of steps of a full episode; 1 is the best."""
+    terms: dict[str, Array]
+    """(P,) the same, split into its named terms."""
+    steps: NDArray[np.int64]
+    """(P,) control steps lived."""
+    fell: Mask
+    """(P,) fell, for whatever reason."""
+    diverged: Mask
+    """(P,) the simulation itself failed, which counts as a fall."""
+    distance: Array
+    """(P,) travelled forward along the world's x, m."""
+    signals: dict[str, Array]
+    """(P, T, …) what was asked for in `record`, NaN after a fall."""
+
+
+class Outcome(NamedTuple):
+    """Results of a control step, (P,) each."""
+
+    terms: dict[str, Array]
+    """Named reward terms."""
+    fallen: Mask
+    """Fell in this step, for whatever reason."""
+    diverged: Mask
+    """The simulation itself failed in this step, which counts as a fall."""
+
+    @property
+    def reward(self) -> Array:
+        """Sum of the terms."""
+        return np.asarray(sum(self.terms.values()))
+
+
+class Arena:
+    """P robots that play a task, each in its own episode. Gymnasium's environments and `rollout` both run on it."""
+
+    def __init__(self, task: Task, individuals: int, *, threads: int = 1) -> None:
+        if threads < 1:
+            raise UserError(f"at least one thread is needed, not {threads}")
+        self.task, self.world = task, build(task)
+        self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
+        self.measured: Measurements
+
+    def start(self, ids: Indices, seeds: Sequence[int]) -> None:
+        """Begin the episodes of these seeds: equal seeds give equal friction, terrain and start."""
+        episodes = {}
+        for seed in dict.fromkeys(seeds):
+            model = self.world.variant(drawn_variation(self.task, seed))
+            noise = seeding.generator(seed, "start").uniform(-1, 1, self.task.joints) * self.task.start_noise
+            episodes[seed] = (model, *self.world.standing(model, noise))
+        models, qpos, qvel = zip(*(episodes[seed] for seed in seeds), strict=True)
+        self.simulation.place(ids, models, np.array(qpos), np.array(qvel))
+        self.measured = self.simulation.measure()
+
+    def observation(self) -> Array:
+        """(P, leg, sense) in [-1, 1], a new array; 0 where a simulation has failed."""
+        now = self.measured
+        seen = self.task.robot.observation(now.joint_position, now.torque, now.joint_velocity, now.foot_force)
+        seen[np.isnan(seen)] = 0.0
+        return seen
+
+    def state(self, individual: int) -> Array:
+        """The generalised position (nq,) of an individual, for a camera."""
+        return self.simulation.state(individual)
+
+    def camera(self, individual: int) -> Camera:
+        """A camera for the episode that an individual plays now."""
+        return Camera(self.simulation.model(individual), self.world.trunk_id)
+
+    def step(self, alive: Indices, action: Array) -> Outcome:
+        """One control step of the individuals `alive`, with actions (P, leg, joint) in [-1, 1]."""
+        failed = self.simulation.step(alive, self.task.robot.targets(action))
+        self.measured = now = self.simulation.measure()
+        diverged = np.zeros(len(action), bool)
+        diverged[failed] = True
+        limit = np.deg2rad(self.task.fall_deg)
+        upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch_of(now.up)) <= limit)
+        fallen = ~upright | now.trunk_touches | diverged
+        terms = {term.name: np.where(diverged, 0.0, term.value(now, self.task)) for term in self.task.rewards}
+        terms[FALL] = np.where(fallen, -self.task.fall_penalty, 0.0)
+        return Outcome(terms, fallen, diverged)
+
+
+@one_blas_thread()
+def rollout(
+    task: Task,
+    controller: Controller,
+    seeds: Sequence[int],
+    *,
+    command: Command | None = None,
+    threads: int = 1,
+    record: Sequence[str] = (),
+) -> Episodes:
+    """Play one episode per seed, individual i controlled by row i of the controller.
+
+    command: what the brainstem says all the time; None: the policy's own. record: names of signals to keep: fields of
+    Measurements, "observation", "action", "reward", reward terms, and the controller's own. Individuals that have
+    fallen are no longer stepped.
+    """
+    individuals = len(seeds)
+    if not individuals:
+        raise UserError("at least one episode is needed: seeds is empty")
+    arena, alive = Arena(task, individuals, threads=threads), np.arange(individuals)
+    arena.start(alive, seeds)
+    fell, diverged = np.zeros(individuals, bool), np.zeros(individuals, bool)
+    steps = np.zeros(individuals, np.int64)
+    sums = {name: np.zeros(individuals) for name in (*(term.name for term in task.rewards), FALL)}
+    start_x = arena.measured.position[:, 0]
+    final_x = start_x.copy()
+    signals: dict[str, Array] = {}
+    state = controller.reset(seeds, command)
+    for t in range(task.steps):
+        observation = arena.observation()
+        observation[fell] = 0.0
+        state, action = controller.act(state, observation, command)
+        if t == 0 and action.shape != (individuals, *task.joints):
+            wanted = (individuals, *task.joints)
+            raise UserError(f"the controller's actions have the shape {action.shape}, but {wanted} is needed")
+        outcome = arena.step(alive, action)
+        playing = slice(None) if len(alive) == individuals else alive
+        steps[playing] += 1
+        for name, values in outcome.terms.items():
+            sums[name][playing] += values[playing]
+        sound = alive[~outcome.diverged[alive]]
+        final_x[sound] = arena.measured.position[sound, 0]
+        if record:
+            now = arena.measured._asdict() | {"observation": observation, "action": action, "reward": outcome.reward}
+            _keep(signals, record, now | outcome.terms | controller.signals(state), t, task.steps, alive)
+        if outcome.fallen[alive].any():
+            diverged |= outcome.diverged
+            fell[alive] = outcome.fallen[alive]
+            alive = np.flatnonzero(~fell)
+            if not len(alive):
+                break
+    terms = {name: values / task.steps for name, values in sums.items()}
+    return Episodes(
+        returns=np.sum(list(terms.values()), axis=0),
+        terms=terms,
+        steps=steps,
+        fell=fell,
+        diverged=diverged,
+        distance=final_x - start_x,
+        signals=signals,
+    )
+
+
+def _keep(
+    kept: dict[str, Array], record: Sequence[str], now: dict[str, Array], t: int, steps: int, alive: Indices
+) -> None:
+    for name in record:
+        if name not in now:
+            raise unknown_name("signal", name, now)
+        value = np.asarray(now[name])
+        if name not in kept:
+            kept[name] = np.full((len(value), steps, *value.shape[1:]), np.nan)
+        kept[name][alive, t] = value[alive]

@@ -1,0 +1,43 @@
+import re
+from dataclasses import asdict, replace
+
+import matplotlib.pyplot as plt
+import pytest
+
+from ncap import cli
+from ncap.errors import UserError
+from ncap.learn.settings import Training
+from ncap.report.run_page import _learning_figure, write_report
+from ncap.runs import Run
+from ncap.tasks import TASKS
+
+
+@pytest.mark.slow
+def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS._members, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=13.0))
+    run = tmp_path / "run"
+    cli.main(["train", "flat-walk", "--epochs", "1", "--population", "4", "--out", str(run)])
+    cli.main(["report", str(run)])
+    page = (run / "report.html").read_text()
+    assert page.count("<svg") == 4  # learning, footfalls, neurons, weights
+    assert "thigh position+" in page
+    for name in ("trained", "untrained", "zero"):
+        assert f"<td>{name}</td>" in page
+    outside = [link for link in re.findall(r'(?:src|href)="([^"]+)"', page) if not link.startswith("#")]
+    assert outside == []
+
+
+def test_a_run_without_progress_is_refused_with_what_to_do(tmp_path):
+    Run.create(tmp_path / "run", asdict(Training(task="flat-walk"))).close()
+    with pytest.raises(UserError, match="has not finished an epoch yet: train it first"):
+        write_report(tmp_path / "run", tmp_path / "page.html", 1)
+
+
+def test_runs_by_gradients_and_by_evolution_both_have_a_learning_curve():
+    rows = {"rollouts": 0.0, "test_return": 0.5}
+    for column, label in (("candidate_return_mean", "candidates, mean"), ("training_return_mean", "training episodes")):
+        figure = _learning_figure([rows | {column: 0.4}, rows | {column: 0.6, "rollouts": 16.0}])
+        grey, _ = figure.axes[0].get_lines()[:2]
+        assert grey.get_ydata().tolist() == [0.4, 0.6]
+        assert grey.get_label().startswith(label)
+        plt.close(figure)

@@ -1,0 +1,36 @@
+"""Figures of weights: every trained weight of any table has its place."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from ncap.circuits.animal import animal
+from ncap.policies.ncap import NCAPPolicy
+from ncap.report.weights import circuit_weights
+
+BLOCKS = ["AF.fore", "AF.hind", "PF.fore", "PF.hind"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "titles", "weights"),
+    [
+        # per girdle 2 × 20 afferent and 2 × 2 motor weights; biases are left out
+        (NCAPPolicy(), BLOCKS, 2 * (40 + 4)),
+        (NCAPPolicy(copies=8), BLOCKS, 2 * (40 + 4)),
+        # of the rhythm generator's 28 synapse rows six come from the brainstem
+        (NCAPPolicy(circuit=animal().trained_by(["RG"])), ["RG"], 28 - 6),
+        (NCAPPolicy(paces=(0.1, 0.5)), [f"{name} at {pace}" for pace in (0.1, 0.5) for name in BLOCKS], 4 * 44),
+    ],
+    ids=["paper", "overparameterised", "rhythm", "paces"],
+)
+def test_every_weight_is_drawn_before_and_after(policy, titles, weights):
+    theta = policy.space.initial + 0.01  # no weight is 0, so that each has a circle
+    figure = circuit_weights(policy, theta)
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == titles
+    drawn = sum(len(axes.collections[0].get_offsets()) for axes in figure.axes)
+    blocks = [block for block in policy.space.blocks if ".bias" not in block.name]
+    before = sum(np.count_nonzero(policy.space.unpack(policy.space.initial)[block.name]) for block in blocks)
+    after = sum(block.initial.size for block in blocks)
+    assert after == weights
+    assert drawn == before + after
+    plt.close(figure)

@@ -1,0 +1,125 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ncap import cli
+from ncap.errors import UserError
+from ncap.evaluation import (
+    cost_of_transport,
+    evaluate,
+    foot_gaits,
+    own_command,
+    summarise_gaits,
+    task_for,
+    transport_cost,
+)
+from ncap.policies.ncap import NCAPPolicy
+from ncap.rollouts import Episodes
+from ncap.tasks import TASKS
+from ncap.trained import load, shipped_policies, untrained
+
+TASK = TASKS["flat-walk"]
+
+
+def episodes(signals, steps):
+    n = len(steps)
+    nothing = np.zeros(n)
+    return Episodes(
+        returns=nothing, terms={}, steps=np.array(steps), fell=np.zeros(n, bool), diverged=np.zeros(n, bool),
+        distance=nothing, signals=signals,
+    )  # fmt: skip
+
+
+def test_cost_of_transport_by_hand():
+    # twelve joints at 2 N m and -0.5 rad/s give 12 W; over 12.4534 kg * 9.81 m/s^2 * 0.5 m/s = 61.08 W that is 0.1965
+    torque, velocity = np.full((1, 10, 4, 3), 2.0), np.full((1, 10, 4, 3), -0.5)
+    signals = {"torque": torque, "joint_velocity": velocity}
+    assert transport_cost(TASK, episodes(signals, [10]), 0.5) == pytest.approx(0.1965, abs=1e-4)
+    assert transport_cost(TASK, episodes(signals, [10]), 0.0) is None
+    assert cost_of_transport(12.0, 12.4534, 0.5) == pytest.approx(0.1965, abs=1e-4)
+
+
+def test_the_gait_is_read_from_foot_forces_and_bounces_are_ignored():
+    # a trot of 2 Hz: diagonal feet pressed with 40 N for 60 % of a period; one foot lifts for 30 ms in every stance
+    time = np.arange(500) * 0.03
+    phase = (time[:, None] / 0.5 - np.array([0.5, 0.0, 0.0, 0.5])) % 1.0
+    force = np.where(phase < 0.6, 40.0, 0.0)
+    force[(phase[:, 2] > 0.25) & (phase[:, 2] < 0.31), 2] = 0.0
+    (gait,) = foot_gaits(TASK, episodes({"foot_force": force[None]}, [500]))
+    assert gait.label == "trot"
+    assert gait.frequency_hz == pytest.approx(2.0, abs=0.05)
+
+
+def test_short_footfalls_of_a_run_are_no_bounces():
+    # a bound at 4.8 Hz, as the trained circuits run: 7 control steps a stride, the forefeet stand for 2 of them
+    phase = (np.arange(500)[:, None] - np.array([3, 3, 0, 0])) % 7
+    force = np.where(phase < np.array([2, 2, 3, 3]), 40.0, 0.0)
+    (gait,) = foot_gaits(TASK, episodes({"foot_force": force[None]}, [500]))
+    assert gait.label == "bound"
+    assert gait.frequency_hz == pytest.approx(1 / 0.21, abs=0.05)
+    assert gait.concentration == pytest.approx(1.0)
+
+
+def test_an_early_fall_leaves_a_gait_without_numbers_but_valid_json():
+    (gait,) = foot_gaits(TASK, episodes({"foot_force": np.full((1, 500, 4), np.nan)}, [20]))
+    summary = summarise_gaits([gait])
+    assert summary.label == "none"
+    assert "NaN" not in json.dumps(vars(summary))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "authors"), [("flat-walk", 0.70), ("flat-run", 0.58), ("bumpy-walk", 0.62), ("bumpy-run", 0.56)]
+)
+def test_untrained_the_circuit_walks_at_least_as_well_as_the_authors(name, authors):
+    found = evaluate(load("untrained"), TASKS[name], range(20), threads=2)
+    assert found.parameters == 92
+    assert found.falls == 0
+    assert found.return_mean >= authors
+
+
+@pytest.mark.parametrize("name", shipped_policies())
+def test_what_is_shipped_does_what_it_was_trained_for(name):
+    found = load(name).evaluate(seeds=[0, 1], threads=2)
+    assert found.task == ("flat-run" if name == "ncap-flat-speeds" else name.split("-", 1)[1])
+    assert found.falls == 0
+    assert min(found.returns) > 0.9
+
+
+def test_policies_are_found_by_name_run_or_file(tmp_path):
+    untrained(NCAPPolicy(command=TASK.command)).save(tmp_path / "best.safetensors")
+    short = replace(TASK, episode_seconds=0.6)
+    found = [
+        evaluate(load(name), short, [3]).return_mean for name in ("untrained", tmp_path, tmp_path / "best.safetensors")
+    ]
+    assert found[0] == found[1] == found[2]
+    with pytest.raises(UserError, match="unknown policy 'nobody'; valid: zero, random, untrained"):
+        load("nobody")
+
+
+def test_a_policy_plays_the_task_that_it_was_trained_for_unless_told_otherwise():
+    trained = replace(load("untrained"), about={"task": "bumpy-run"})
+    assert task_for(trained).name == "bumpy-run"
+    assert task_for(trained, "flat-run").name == "flat-run"
+    assert task_for(load("untrained")).name == "flat-walk"
+    assert (own_command(trained, TASK), own_command(load("untrained"), TASKS["flat-run"])) == (None, 0.9)
+    with pytest.raises(UserError, match="was trained for 'ice-walk', which is not known here"):
+        task_for(replace(trained, about={"task": "ice-walk"}))
+    with pytest.raises(UserError, match=r"acts every 0.03 s, but flat-walk every 0.02 s"):
+        task_for(trained, replace(TASK, control_dt=0.02))
+
+
+def test_evaluate_prints_the_promised_json(capsys):
+    cli.main(["evaluate", "zero", "--episodes", "2", "--json", "--threads", "1"])
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == [
+        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean",
+        "cost_of_transport", "gait",
+    ]  # fmt: skip
+    assert list(found["gait"]) == [
+        "label", "frequency_hz", "duty", "left_right_phase", "fore_hind_phase", "concentration",
+    ]  # fmt: skip
+    assert found["return_mean"] == pytest.approx(0.5, abs=0.01)
+    assert found["gait"]["duty"] == 1.0

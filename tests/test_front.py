@@ -1,0 +1,96 @@
+"""The front door: names instead of deep imports, and sentences instead of tracebacks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ncap
+from ncap.policies.controller import ZeroController
+
+SHORT = replace(ncap.TASKS["flat-walk"], episode_seconds=0.6)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """The usual tasks with episodes of 20 control steps."""
+    for name, task in ncap.TASKS.items():
+        monkeypatch.setitem(ncap.TASKS, name, replace(task, episode_seconds=0.6))
+
+
+def test_a_shipped_policy_is_measured_in_one_line():
+    found = ncap.load("ncap-flat-walk").evaluate("flat-walk", seeds=[0])
+    assert (found.task, found.policy, found.episodes, found.parameters) == ("flat-walk", "ncap-flat-walk", 1, 92)
+    assert found.falls == 0
+    assert found.return_mean == found.returns[0] > 0.9  # it was trained to near 1; standing still gives 0.5
+    assert found.gait.label == "walk"
+
+
+def test_names_and_things_are_the_same(short, tmp_path):
+    trained = ncap.load("ncap-flat-run")
+    trained.save(tmp_path / "run.safetensors")
+    expected = ncap.rollout(ncap.TASKS["flat-run"], trained.controller(2), seeds=[0, 1]).returns
+    for policy in ("ncap-flat-run", trained, tmp_path / "run.safetensors", str(tmp_path / "run.safetensors")):
+        assert np.array_equal(ncap.rollout("flat-run", policy, seeds=[0, 1]).returns, expected)
+        assert ncap.evaluate(policy, seeds=[0, 1]).returns == expected.tolist()
+    assert trained.evaluate(seeds=[0, 1]).returns == expected.tolist()
+
+
+def test_an_untrained_circuit_has_the_command_that_suits_the_task(short):
+    untrained = ncap.load("untrained")
+    for task, command in (("flat-walk", 0.05), ("flat-run", 0.9)):
+        found = ncap.rollout(task, "untrained", seeds=[0])
+        same = ncap.rollout(ncap.TASKS[task], untrained.controller(1), seeds=[0], command=command)
+        assert np.array_equal(found.returns, same.returns)
+    assert not np.array_equal(found.returns, ncap.rollout("flat-run", "untrained", seeds=[0], command=0.1).returns)
+
+
+def test_training_from_the_front_door_gives_the_policy_of_its_folder(short, tmp_path):
+    training = ncap.Training(task="bumpy-walk", epochs=1, population=4, episodes=1, training_seconds=0.3)
+    best = ncap.train(training, str(tmp_path / "run"), threads=1)
+    found = ncap.load(tmp_path / "run")
+    assert np.array_equal(best.theta, found.theta)
+    assert found.task == "bumpy-walk"
+    assert ncap.evaluate(tmp_path / "run", seeds=[3]).task == "bumpy-walk"  # and not on flat-walk
+
+
+def test_a_circuit_is_edited_saved_and_put_into_a_body(short, tmp_path):
+    ncap.save_circuit(ncap.animal(), tmp_path / "mine.json")
+    spec = ncap.load_circuit(tmp_path / "mine.json").without(["diag_V0v"])
+    player = ncap.untrained(ncap.NCAPPolicy(circuit=spec))
+    assert "diag_V0v" not in str(player.policy.circuit)
+    assert np.isfinite(ncap.evaluate(player, "flat-walk", seeds=[0]).return_mean)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: ncap.NCAPPolicy().bind(np.zeros(92)), r"weights have the shape \(individuals, 92\), not \(92,\)"),
+        (lambda: ncap.MLPPolicy().bind(np.zeros((2, 92))), r"the shape \(individuals, 79372\), not \(2, 92\)"),
+        (
+            lambda: ncap.TrainedPolicy(policy=ncap.NCAPPolicy(), theta=np.zeros((1, 92))),
+            r"92 weights are needed, not \(1, 92\)",
+        ),
+        (
+            lambda: ncap.load("untrained").controller(1).act(None, np.zeros((1, 4, 9))),
+            "an observation has 40 numbers, not 36",
+        ),
+        (
+            lambda: ncap.rollout(SHORT, ZeroController((4, 2)), seeds=[0]),
+            r"actions have the shape \(1, 4, 2\), but \(1, 4, 3\) is needed",
+        ),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[]), "at least one episode is needed"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[-1]), "a seed is a number from 0 on, not -1"),
+        (lambda: ncap.rollout(SHORT, "untrained", seeds=[-3]), "a seed is a number from 0 on, not -3"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[0], threads=0), "at least one thread is needed, not 0"),
+        (lambda: ncap.evaluate("zero", SHORT, seeds=[0], threads=-1), "at least one thread is needed, not -1"),
+        (lambda: ncap.rollout("swim", "zero"), "unknown task 'swim'; valid: flat-walk"),
+        (lambda: ncap.load("horse"), "unknown policy 'horse'; valid: zero, random, untrained"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[0], record=["mood"]), "unknown signal 'mood'; valid"),
+        (lambda: ncap.rollout(SHORT, "untrained", seeds=[0], command={"turn": 1.0}), "unknown command 'turn'; valid"),
+        (lambda: ncap.Training(seed=-1), "a seed is a number from 0 on, not -1"),
+    ],
+)
+def test_a_mistake_is_answered_by_a_sentence(call, sentence):
+    with pytest.raises(ncap.UserError, match=sentence):
+        call()

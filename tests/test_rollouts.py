@@ -1,0 +1,234 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ncap.errors import UserError
+from ncap.policies.controller import RandomPolicy, ZeroPolicy
+from ncap.policies.ncap import NCAPPolicy
+from ncap.rewards import SPEED, YAW, RewardTerm
+from ncap.rollouts import Arena, rollout
+from ncap.sim.simulation import Simulation
+from ncap.sim.terrain import Bumpy
+from ncap.sim.world import Variation
+from ncap.tasks import TASKS, Task, find_task
+
+STANDS, FLAILS = (policy.bind(np.zeros((1, 0))) for policy in (ZeroPolicy(), RandomPolicy()))
+SHORT = {name: replace(task, episode_seconds=1.5) for name, task in TASKS.items()}
+EVERYTHING = ("observation", "action", "reward", "speed", "yaw", "fall", "foot_force", "position", "torque")
+
+
+def same(one, other):
+    return (
+        np.array_equal(one.returns, other.returns)
+        and np.array_equal(one.steps, other.steps)
+        and all(np.array_equal(one.signals[name], other.signals[name], equal_nan=True) for name in one.signals)
+    )
+
+
+class Fixed:
+    """Everybody does the same all the time."""
+
+    def __init__(self, action):
+        self.action = np.asarray(action, float)
+
+    def reset(self, seeds, command=None):
+        return len(seeds)
+
+    def act(self, state, observation, command=None):
+        return state, np.broadcast_to(self.action, (len(observation), 4, 3)).copy()
+
+    def signals(self, state):
+        return {}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_standing_still_scores_one_half(name):
+    episodes = rollout(TASKS[name], STANDS, [0, 1])
+    assert episodes.returns == pytest.approx([0.5, 0.5], abs=0.01)
+    assert not episodes.fell.any()
+    assert np.all(episodes.steps == 500)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_is_finite_deterministic_and_has_no_constant_observation(name):
+    first = rollout(SHORT[name], FLAILS, [1, 3], record=EVERYTHING)
+    assert same(first, rollout(SHORT[name], FLAILS, [1, 3], record=EVERYTHING))
+    lived = np.arange(SHORT[name].steps) < first.steps[:, None]
+    for signal, values in first.signals.items():
+        assert np.isfinite(values[lived]).all(), signal
+    observation = first.signals["observation"][lived]
+    assert observation.min() >= -1
+    assert observation.max() <= 1
+    assert np.all(observation.std(axis=0) > 1e-3)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_starts_are_randomised_by_the_seed_and_only_by_it(name):
+    arena = Arena(SHORT[name], 3)
+    arena.start(np.arange(3), [7, 8, 7])
+    observation = arena.observation()
+    assert np.array_equal(observation[0], observation[2])
+    assert np.abs(observation[0] - observation[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["flat-walk", "bumpy-run"])
+def test_results_are_identical_for_one_and_three_threads(name):
+    one = rollout(SHORT[name], FLAILS, range(7), threads=1, record=EVERYTHING)
+    assert same(one, rollout(SHORT[name], FLAILS, range(7), threads=3, record=EVERYTHING))
+
+
+@pytest.mark.parametrize("name", ["flat-walk", "bumpy-run"])
+def test_an_individual_is_the_same_alone_and_in_a_crowd(name):
+    crowd = rollout(SHORT[name], FLAILS, range(6), record=EVERYTHING)
+    alone = rollout(SHORT[name], FLAILS, [4], record=EVERYTHING)
+    assert alone.returns[0] == crowd.returns[4]
+    for signal in EVERYTHING:
+        assert np.array_equal(alone.signals[signal][0], crowd.signals[signal][4], equal_nan=True)
+
+
+def test_no_memory_is_shared_with_the_caller():
+    arena = Arena(SHORT["flat-walk"], 2)
+    arena.start(np.arange(2), [0, 1])
+    before = arena.observation()
+    kept = before.copy()
+    arena.step(np.arange(2), np.full((2, 4, 3), 0.3))
+    assert np.array_equal(before, kept)
+    before[:] = 7.0
+    assert arena.observation().max() <= 1.0
+
+
+def test_a_fall_costs_its_penalty_and_the_rest_of_the_episode():
+    # legs of one side stretched, of the other folded: the robot rolls over
+    tip = np.array([[1, -1, -1], [1, 1, 1], [1, -1, -1], [1, 1, 1]])
+    task = replace(TASKS["flat-walk"], fall_deg=10.0)
+    episodes = rollout(task, Fixed(tip), [0], record=["reward", "up"])
+    assert episodes.fell[0]
+    steps = episodes.steps[0]
+    assert steps < 100
+    assert episodes.terms["fall"][0] == pytest.approx(-10 / 500)
+    rewards = episodes.signals["reward"][0]
+    assert np.isnan(rewards[steps:]).all()
+    assert episodes.returns[0] == pytest.approx(rewards[:steps].sum() / 500)
+    tilt = np.rad2deg(np.abs(np.arctan2(episodes.signals["up"][0, :steps, :2], episodes.signals["up"][0, :steps, 2:])))
+    assert tilt[-1].max() > 10
+    assert tilt[:-1].max() <= 10
+
+
+def test_the_trunk_on_the_ground_is_a_fall_although_it_is_level():
+    # without strength in its joints the robot sinks down on its belly
+    task = replace(TASKS["flat-walk"], variation=Variation(kp=1.0, kd=1.0))
+    episodes = rollout(task, STANDS, [0], record=["trunk_touches", "up"])
+    last = episodes.steps[0] - 1
+    assert episodes.fell[0]
+    assert episodes.signals["trunk_touches"][0, last] == 1
+    assert not episodes.signals["trunk_touches"][0, :last].any()
+    assert episodes.signals["up"][0, last, 2] > np.cos(np.deg2rad(45))
+
+
+def test_the_fallen_are_no_longer_stepped(monkeypatch):
+    stepped = []
+    original = Simulation.step
+    monkeypatch.setattr(
+        Simulation, "step", lambda self, alive, t: stepped.append(len(alive)) or original(self, alive, t)
+    )
+    episodes = rollout(replace(TASKS["flat-walk"], episode_seconds=4.0), FLAILS, range(6))
+    assert sum(stepped) == episodes.steps.sum()
+    assert episodes.fell.any()
+
+
+def test_a_simulation_that_diverges_is_a_fall_of_that_one_only(monkeypatch):
+    original = Simulation.step
+    calls = []
+
+    def sabotage(self, alive, targets):
+        calls.append(len(alive))
+        if len(calls) == 10:
+            self._qvel[1] = np.nan
+        return original(self, alive, targets)
+
+    healthy = rollout(SHORT["flat-walk"], STANDS, [0, 1, 2])
+    monkeypatch.setattr(Simulation, "step", sabotage)
+    episodes = rollout(SHORT["flat-walk"], STANDS, [0, 1, 2], record=["reward"])
+    assert episodes.diverged.tolist() == [False, True, False]
+    assert episodes.fell.tolist() == [False, True, False]
+    assert episodes.steps.tolist() == [50, 10, 50]
+    assert np.isfinite(episodes.returns).all()
+    assert np.array_equal(episodes.returns[[0, 2]], healthy.returns[[0, 2]])
+
+
+def test_equal_seeds_are_common_random_numbers():
+    episodes = rollout(SHORT["bumpy-walk"], Fixed(np.zeros((4, 3))), [3, 5, 3])
+    assert episodes.returns[0] == episodes.returns[2] != episodes.returns[1]
+
+
+def test_unknown_signals_and_tasks_are_listed():
+    with pytest.raises(UserError, match="unknown signal 'mood'; valid: joint_position"):
+        rollout(SHORT["flat-walk"], STANDS, [0], record=["mood"])
+    with pytest.raises(UserError, match="unknown task 'swim'; valid: flat-walk, flat-run, bumpy-walk, bumpy-run"):
+        find_task("swim")
+
+
+def test_wrong_seeds_threads_and_shapes_are_refused():
+    with pytest.raises(UserError, match="a seed is a number from 0 on, not -1"):
+        rollout(SHORT["flat-walk"], STANDS, [0, -1])
+    for threads in (0, -2):
+        with pytest.raises(UserError, match=f"at least one thread is needed, not {threads}"):
+            rollout(SHORT["flat-walk"], STANDS, [0], threads=threads)
+    with pytest.raises(UserError, match="at least one episode is needed: seeds is empty"):
+        rollout(SHORT["flat-walk"], STANDS, [])
+    wrong = ZeroPolicy(joints=(4, 2)).bind(np.zeros((1, 0)))
+    with pytest.raises(UserError, match=r"actions have the shape \(2, 4, 2\), but \(2, 4, 3\) is needed"):
+        rollout(SHORT["flat-walk"], wrong, [0, 1])
+
+
+def test_rewards_are_the_named_terms_of_the_task():
+    low = RewardTerm("low", lambda now, task: -now.position[:, 2])
+    usual = rollout(SHORT["flat-walk"], FLAILS, [1, 3], record=("position",))
+    mine = rollout(replace(SHORT["flat-walk"], rewards=(SPEED, YAW, low)), FLAILS, [1, 3])
+    assert list(usual.terms) == ["speed", "yaw", "fall"]
+    assert list(mine.terms) == ["speed", "yaw", "low", "fall"]
+    assert np.array_equal(mine.terms["speed"], usual.terms["speed"])
+    heights = np.nansum(usual.signals["position"][:, :, 2], axis=1) / SHORT["flat-walk"].steps
+    assert mine.terms["low"] == pytest.approx(-heights)
+    assert mine.returns == pytest.approx(usual.returns - heights)
+
+
+def test_a_command_is_handed_to_the_controller_all_the_time():
+    policy = NCAPPolicy(command=0.1)
+    theta = np.tile(policy.space.initial, (2, 1))
+    said = rollout(SHORT["flat-walk"], policy.bind(theta), [0, 1], command=np.array([0.1, 0.8]), record=["action"])
+    for i, command in enumerate((0.1, 0.8)):
+        own = replace(policy, command=command).bind(theta)
+        expected = rollout(SHORT["flat-walk"], own, [0, 1], record=["action"])
+        assert np.array_equal(said.signals["action"][i], expected.signals["action"][i])
+
+
+def test_impossible_tasks_are_refused():
+    with pytest.raises(UserError, match="target_speed"):
+        replace(TASKS["flat-walk"], target_speed=0.0)
+    with pytest.raises(UserError, match="friction"):
+        replace(TASKS["flat-walk"], friction=(0.0, 1.0))
+    with pytest.raises(UserError, match=r"brainstem command 2 is outside \[0, 1\]"):
+        replace(TASKS["flat-walk"], command=2.0)
+    with pytest.raises(UserError, match="episode_seconds must be a positive number of seconds"):
+        replace(TASKS["flat-walk"], episode_seconds=0.0)
+
+
+def test_a_task_says_the_shapes_of_what_is_felt_and_done():
+    arena = Arena(SHORT["flat-walk"], 2)
+    arena.start(np.arange(2), [0, 1])
+    assert arena.observation().shape == (2, *SHORT["flat-walk"].senses) == (2, 4, 10)
+    assert SHORT["flat-walk"].joints == (4, 3)
+
+
+def test_everything_about_a_task_can_be_adjusted():
+    task = Task(name="mine", target_speed=0.3, terrain=Bumpy(bumpiness=0.2), episode_seconds=0.6, physics_dt=0.002)
+    episodes = rollout(task, STANDS, [0])
+    assert episodes.steps[0] == 20
+
+
+def test_sensors_in_the_last_physics_step_only_change_nothing_but_the_cost(monkeypatch):
+    fast = rollout(SHORT["flat-walk"], FLAILS, [1, 3], record=EVERYTHING)
+    monkeypatch.setattr(Simulation, "_show_sensors", lambda self, shown: None)
+    assert same(fast, rollout(SHORT["flat-walk"], FLAILS, [1, 3], record=EVERYTHING))
