@@ -9,11 +9,13 @@ import hashlib
 import json
 import math
 import os
+import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -46,8 +48,15 @@ def write_whole(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long cannot be removed either
+            temporary.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what writes that were killed have left in a folder that nobody else writes in."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)
 
 
 def check_regular(path: Path) -> int:
@@ -96,7 +105,8 @@ def decode(kind: type[T], data: object, what: str, given: Mapping[str, Any] | No
     """
     if not isinstance(data, dict):
         raise UserError(f"{what} is {shown(data)}, not a table with names and values")
-    columns, hints = {field.name: field for field in fields(kind)}, get_type_hints(kind, include_extras=True)  # type: ignore[arg-type]
+    columns = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
     for name in data:
         if name not in columns:
             raise UserError(f"{what}: {unknown_name('entry', str(name)[:LONGEST_SHOWN], columns)}")
@@ -116,13 +126,31 @@ def decode(kind: type[T], data: object, what: str, given: Mapping[str, Any] | No
 
 def decode_value(hint: Any, value: object, what: str) -> Any:
     """A value of a type, from JSON data; numbers are finite."""
+    if get_origin(hint) is Literal and value not in get_args(hint):
+        raise UserError(f"{what} is {shown(value)}; valid: {', '.join(map(str, get_args(hint)))}")
     try:
         found = msgspec.convert(value, hint)
+        finite = _finite(found)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise UserError(f"{what} is {shown(value)}: {_reason(error).replace('`', '')}") from None
-    if not _finite(found):
+        raise UserError(f"{what} is {shown(value)}: {_in_plain_words(_reason(error))}") from None
+    if not finite:
         raise UserError(f"{what} is {shown(value)}, which is not finite")
     return found
+
+
+_WORDS: Final = {
+    "float": "a number", "int": "a whole number", "str": "a text", "bool": "true or false", "array": "a list",
+    "object": "a table", "null": "nothing",
+}  # fmt: skip
+
+
+def _in_plain_words(complaint: str) -> str:
+    """What msgspec says, "Expected `int | null`, got `str` - at `$[0]`", as "a whole number or nothing is needed"."""
+    match = re.match(r"Expected `([^`]+)`( of length [^,]+)?", complaint)
+    if match is None:
+        return complaint.replace("`", "")
+    kinds = " or ".join(_WORDS.get(kind.strip(), kind.strip()) for kind in match[1].split("|"))
+    return f"{kinds}{match[2] or ''} is needed"
 
 
 def shown(value: object) -> str:
@@ -191,7 +219,9 @@ def _check_header(header: object, path: Path, incomplete: str) -> None:
             continue
         kind = entry.get("dtype") if isinstance(entry, dict) else None
         if kind not in DTYPES:
-            raise UserError(f"{path}: array {shown(name)} has numbers of kind {shown(kind)}; valid: {', '.join(DTYPES)}")
+            raise UserError(
+                f"{path}: array {shown(name)} has numbers of kind {shown(kind)}; valid: {', '.join(DTYPES)}"
+            )
 
 
 def _checksum(tensors: Mapping[str, NDArray[Any]], text: str) -> str:

@@ -50,8 +50,8 @@ class Task:
     """Mass and gains of every episode; its friction and terrain are drawn."""
 
     def __post_init__(self) -> None:
-        if not self.target_speed > 0:
-            raise UserError(f"task {self.name}: target_speed must be positive, not {self.target_speed:g}")
+        if not (np.isfinite(self.target_speed) and self.target_speed > 0):
+            raise UserError(f"task {self.name}: target_speed must be positive and finite, not {self.target_speed:g}")
         for name in ("episode_seconds", "control_dt", "physics_dt"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"task {self.name}: {name} must be a positive number of seconds")

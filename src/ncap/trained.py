@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ncap.circuits.animal import find_circuit
 from ncap.errors import UserError
-from ncap.files import read_tensors, write_tensors
+from ncap.files import decode_value, read_tensors, shown, write_tensors
 from ncap.policies.controller import Controller, RandomPolicy, ZeroPolicy
 from ncap.policies.description import AnyPolicy, describe, policy_from
 from ncap.policies.ncap import NCAPPolicy
@@ -121,9 +121,12 @@ def read_policy(path: Path) -> TrainedPolicy:
 
 def _about(description: dict[str, Any]) -> dict[str, Any]:
     """What a file says about its policy; files of the first version name the task within the training only."""
-    about = dict(description.get("about") or {})
+    about: dict[str, Any] = decode_value(dict[str, Any], description.get("about", {}), "about")
+    for name in ("task", "robot"):
+        if name in about:
+            decode_value(str, about[name], f"about: its {name}")
     training = about.get("training")
-    if "task" not in about and isinstance(training, dict) and "task" in training:
+    if "task" not in about and isinstance(training, dict) and isinstance(training.get("task"), str):
         about["task"] = training["task"]
     return about
 
@@ -145,9 +148,16 @@ def load(name: str | Path) -> TrainedPolicy:
         return untrained(NCAPPolicy(), name)
     shipped = shipped_policies()
     path = shipped.get(name, Path(name))
-    if not path.exists():
-        raise UserError(f"unknown policy {name!r}; valid: {', '.join((*BUILT_IN, *shipped))}, a run, a file")
+    if not _exists(path):
+        raise UserError(f"unknown policy {shown(name)}; valid: {', '.join((*BUILT_IN, *shipped))}, a run, a file")
     return replace(read_policy(path / "best.safetensors" if path.is_dir() else path), name=name)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def find_policy(

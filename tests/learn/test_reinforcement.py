@@ -180,7 +180,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["--algorithm", "ppo", "--trainable", "CPG", "--policy", "ncap"], "unknown stage 'CPG'; valid: AF, BC"),
         (["--algorithm", "ppo", "--without", "V0v"], "--without: a setting of the policy ncap, not of mlp"),
         (["--algorithm", "ppo", "--cluster", "local"], "evolution only"),
-        (["--algorithm", "ppo", "--epochs", "0"], "at least 1 is needed for epochs, not 0"),
+        (["--algorithm", "ppo", "--epochs", "0"], "epochs is a number from 1 to 1,000,000, not 0"),
     ):
         with pytest.raises(SystemExit) as stop:
             cli.main(["train", "flat-walk", *arguments, "--out", str(tmp_path / "run")])

@@ -1,8 +1,6 @@
 """Circuit tables as files: JSON with one row per line, to be read and edited by people. Anything wrong is named."""
 
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, Final
@@ -10,18 +8,16 @@ from typing import Any, Final
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import UNITS, unit_name
 from ncap.errors import UserError, unknown_name
-from ncap.files import read_text, write_whole
+from ncap.files import LONGEST_SHOWN, decode, decode_value, read_json, shown, write_whole
 from ncap.plan import find_plan
 
 FORMAT: Final = 1
 """Version of the file's form."""
-_KINDS: Final = {"neurons": Neuron, "synapses": Synapse, "inputs": Input}
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "name": (str,), "source": (str,), "target": (str,), "route": (str,), "role": (str,), "tied_by": (str,),
-    "per": (str,), "kind": (str,), "bias": (int, float), "weight": (int, float), "trainable": (bool,),
-    "rest": (int, float, type(None)), "sign": (int,), "sites": (list, type(None)), "unit": (dict,),
-}  # fmt: skip
-_WORDS: Final[Mapping[str, tuple[object, ...]]] = {"sign": (1, -1, 0), "kind": ("sense", "command")}
+LONGEST_TEXT: Final = 200
+"""Characters of a name or a role."""
+MOST_ROWS: Final = 10_000
+"""Rows of one kind in a table; more are refused before anything is allocated."""
+_KINDS: Final[dict[str, type[Any]]] = {"neurons": Neuron, "synapses": Synapse, "inputs": Input}
 
 
 def describe_circuit(spec: CircuitSpec) -> dict[str, Any]:
@@ -45,22 +41,21 @@ def circuit_from(data: object) -> CircuitSpec:
     if not isinstance(data, dict) or "ncap_circuit" not in data:
         raise UserError("this is no circuit table: it has no entry ncap_circuit")
     if data["ncap_circuit"] != FORMAT:
-        raise UserError(f"ncap_circuit is {data['ncap_circuit']!r}, but this version reads {FORMAT}")
+        raise UserError(f"ncap_circuit is {shown(data['ncap_circuit'])}, but this version reads {FORMAT}")
     known = {"ncap_circuit", "plan", "dt", *_KINDS}
     for name in data.keys() - known:
         raise unknown_name("entry of a circuit table", str(name), sorted(known))
     for name in sorted(known - data.keys()):
         raise UserError(f"the table has no entry {name!r}")
-    if not isinstance(data["plan"], str) or not _is_number(data["dt"]):
-        raise UserError(f"plan is a name and dt a number of seconds, not {data['plan']!r} and {data['dt']!r}")
     rows = {}
     for group, kind in _KINDS.items():
         if not isinstance(data[group], list):
             raise UserError(f"{group} is a list of rows, not {type(data[group]).__name__}")
+        if len(data[group]) > MOST_ROWS:
+            raise UserError(f"{group} has {len(data[group]):,} rows; up to {MOST_ROWS:,} are read")
         rows[group] = tuple(_row(kind, group, i, row) for i, row in enumerate(data[group]))
-    return CircuitSpec(
-        rows["neurons"], rows["synapses"], rows["inputs"], plan=find_plan(data["plan"]), dt=float(data["dt"])
-    )
+    plan, dt = decode_value(str, data["plan"], "plan"), decode_value(float, data["dt"], "dt")
+    return CircuitSpec(rows["neurons"], rows["synapses"], rows["inputs"], plan=find_plan(plan), dt=dt)
 
 
 def save_circuit(spec: CircuitSpec, path: Path) -> None:
@@ -76,10 +71,9 @@ def save_circuit(spec: CircuitSpec, path: Path) -> None:
 
 def load_circuit(path: Path) -> CircuitSpec:
     """Read the table of a file."""
+    data = read_json(path)
     try:
-        return circuit_from(json.loads(read_text(path)))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON: {error}") from None
+        return circuit_from(data)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -87,62 +81,23 @@ def load_circuit(path: Path) -> CircuitSpec:
 def _row(kind: type[Any], group: str, position: int, data: object) -> Any:
     where = f"row {position + 1} of {group}"
     if not isinstance(data, dict):
-        raise UserError(f"{where} is {data!r}, not a row")
+        raise UserError(f"{where} is {shown(data)}, not a row")
     named = data.get("name") or f"{data.get('source')}>{data.get('target')}"
-    where = f"{where} ({named})"
-    columns = {field.name: field for field in fields(kind)}
-    for name in data.keys() - columns.keys():
-        raise UserError(f"{where}: {unknown_name('column', str(name), columns)}")
-    for name, column in columns.items():
-        if name not in data and column.default is MISSING:
-            raise UserError(f"{where}: the column {name!r} is missing")
-    values = {name: _value(where, name, value) for name, value in data.items()}
-    if "unit" in values:
-        values["unit"] = _unit(where, values["unit"])
-    return kind(**values)
+    where = f"{where} ({str(named)[:LONGEST_SHOWN]})"
+    for column, value in data.items():
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise UserError(f"{where}: {shown(column)} has {len(value):,} characters; up to {LONGEST_TEXT} are read")
+    given = {"unit": _unit(data["unit"], where)} if kind is Neuron and "unit" in data else {}
+    return decode(kind, data, where, given)
 
 
-def _value(where: str, name: str, value: object) -> Any:
-    allowed = _TYPES[name]
-    wrong = not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)
-    if wrong or (isinstance(value, float) and not math.isfinite(value)):
-        raise UserError(f"{where}: {name} is {value!r}, which is no {' or '.join(_SPOKEN[kind] for kind in allowed)}")
-    if name in _WORDS and value not in _WORDS[name]:
-        raise UserError(f"{where}: {name} is {value!r}; valid: {', '.join(map(str, _WORDS[name]))}")
-    if isinstance(value, list):
-        if not all(isinstance(part, str) for part in value):
-            raise UserError(f"{where}: {name} is {value!r}, which is no list of names")
-        return tuple(value)
-    return float(value) if float in allowed and value is not None else value  # type: ignore[arg-type]
-
-
-_SPOKEN: Final = {
-    str: "word", int: "number", float: "finite number", bool: "true or false", list: "list", dict: "unit",
-    type(None): "null",
-}  # fmt: skip
-
-
-def _unit(where: str, data: dict[str, Any]) -> Any:
+def _unit(data: object, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise UserError(f"{where}: unit is {shown(data)}, not a table with a type")
     name = data.get("type")
-    if name not in UNITS:
-        raise UserError(f"{where}: {unknown_name('neuron type', str(name), UNITS)}")
-    kind = UNITS[name]
-    columns = {field.name: field for field in fields(kind)}
-    values = {key: value for key, value in data.items() if key != "type"}
-    for key, value in values.items():
-        if key not in columns:
-            raise UserError(f"{where}: {unknown_name(f'number of a neuron of type {name}', key, columns)}")
-        wanted_bool = columns[key].type in (bool, "bool")
-        if isinstance(value, bool) != wanted_bool or not (wanted_bool or _is_number(value)):
-            raise UserError(f"{where}: {key} is {value!r}, which is no {'true or false' if wanted_bool else 'number'}")
-    try:
-        return kind(**values)
-    except (UserError, TypeError) as error:
-        raise UserError(f"{where}: {error}") from None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(name, str) or name not in UNITS:
+        raise UserError(f"{where}: {unknown_name('neuron type', str(name)[:LONGEST_SHOWN], UNITS)}")
+    return decode(UNITS[name], {key: value for key, value in data.items() if key != "type"}, f"{where}: unit")
 
 
 def _default(kind: type[Any], name: str) -> object:

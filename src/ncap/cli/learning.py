@@ -1,13 +1,13 @@
 """Commands that train and measure policies."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from ncap.cli.app import Json, app
+from ncap.cli.app import Episodes, Json, OutFolder, Seed, Threads, app
 from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
 from ncap.cli.terminal import print_json, print_table, training_report
 from ncap.errors import UserError
@@ -19,9 +19,9 @@ _SAME_BRAIN, _SAME_BODY = Brain(), Body()
 @app.command
 def train(
     training: Annotated[Training, tyro.conf.OmitArgPrefixes],
-    out: Path | None = None,
+    out: OutFolder | None = None,
     resume: Path | None = None,
-    threads: int = 2,
+    threads: Threads = 2,
     cluster: str | None = None,
     json: Json = False,
 ) -> None:
@@ -34,7 +34,7 @@ def train(
     Args:
         training: Settings of the training.
         out: Run directory; by default runs/TASK-POLICY-SEED, with what is unusual about the run before the seed.
-        resume: Go on with this run; its own settings are used.
+        resume: Go on with this run; its own settings are used, but --epochs can make it longer.
         threads: Simulation threads; they do not change the result.
         cluster: Play evolution's episodes on a Ray cluster: local, or an address. The result is the same, bit for bit.
         json: Print a JSON summary at the end.
@@ -46,14 +46,16 @@ def train(
     from ncap.runs import Run, holds_run
 
     if resume is not None:
-        training, folder = read_training(resume), resume
+        asked, training, folder = training.epochs, read_training(resume), resume
+        if asked is not None:
+            training = replace(training, epochs=asked)
     else:
         folder = out or Path("runs") / run_name(training)
         if holds_run(folder):
             raise UserError(f"{folder} holds a run already: go on with it by --resume, or choose another --out")
     if cluster and training.algorithm != "evolution":
         raise UserError(f"--cluster plays the episodes of evolution only, not of {training.algorithm}")
-    with training_report(training.epochs) as report:
+    with training_report(training.all_epochs) as report:
         try:
             executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
             try:
@@ -66,15 +68,15 @@ def train(
             print(f"\nstopped; nothing is lost. Go on with: ncap train --resume {folder}", file=sys.stderr)
             raise SystemExit(130) from None
     with Run.open(folder) as run:
-        saved, _ = run.latest()
+        saved = run.latest({})
     assert saved is not None
     if json:
         print_json(
             {
                 "run": str(folder),
                 "epochs": saved.epoch,
-                "rollouts": round(saved.facts["rollouts"]),
-                "steps": saved.facts["steps"],
+                "rollouts": round(saved.facts.rollouts),
+                "steps": saved.facts.steps,
                 "best_return": best.about["final_return"],
                 "best_epoch": best.about["epoch"],
                 "parameters": best.parameters,
@@ -87,7 +89,7 @@ def train(
 
 
 def _passed_over(complaint: str) -> None:
-    print(f"ncap: {complaint}; the checkpoint before it is used", file=sys.stderr)
+    print(f"ncap: {complaint}", file=sys.stderr)
 
 
 @app.command
@@ -117,10 +119,10 @@ def evaluate(
     policy: Annotated[str, tyro.conf.Positional],
     brain: BrainWords = _SAME_BRAIN,
     body: BodyWords = _SAME_BODY,
-    episodes: int = 5,
-    seed: int = 0,
+    episodes: Episodes = 5,
+    seed: Seed = 0,
     contact: str | None = None,
-    threads: int = 2,
+    threads: Threads = 2,
     json: Json = False,
 ) -> None:
     """Measure a policy on a task: return, falls, speed, cost of transport, gait.
@@ -139,15 +141,9 @@ def evaluate(
         json: Print JSON.
 
     """
-    from dataclasses import replace
-
-    import numpy as np
-
-    from ncap.analysis import stats
+    from ncap.analysis.stats import Estimate
     from ncap.evaluation import evaluate as measure
 
-    if episodes < 1:
-        raise UserError(f"at least one episode is needed, not {episodes}")
     player = brain.find(policy)
     world = body.find(player)
     if contact is not None:
@@ -159,7 +155,7 @@ def evaluate(
     gait = found.gait
     cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
     rows = [
-        ("mean return", f"{stats.estimate(np.array(found.returns))}, 95 % interval"),
+        ("mean return", f"{Estimate(found.return_mean, *found.return_interval)}, 95 % interval"),
         ("returns", f"{min(found.returns):.3f} … {max(found.returns):.3f}"),
         ("falls", f"{found.falls} of {found.episodes}"),
         ("speed", f"{found.speed_mean:.2f} m/s"),

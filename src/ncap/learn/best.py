@@ -9,6 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from ncap.errors import UserError
+from ncap.files import decode_value
 from ncap.learn.executors import CHUNK, Chunk, Executor
 from ncap.learn.search import Search
 from ncap.runs import Run
@@ -31,7 +33,7 @@ def keep(run: Run, candidate: TrainedPolicy) -> float:
     new = run.folder / "finalists" / f"epoch-{candidate.about['epoch']:06d}.safetensors"
     new.parent.mkdir(exist_ok=True)
     candidate.save(new)
-    found = {path: float(read_policy(path).about["test_return"]) for path in _finalists(run)}
+    found: dict[Path, float] = {path: one.about["test_return"] for path, one in _finalists(run).items()}
     ranked = sorted(found, key=lambda path: -found[path])
     for path in ranked[KEPT:]:
         path.unlink()
@@ -52,7 +54,7 @@ def choose(
     epochs: of the run.
     """
     seeds = FINAL_SEEDS[:epochs]
-    candidates = {one.about["epoch"]: one for one in (*map(read_policy, _finalists(run)), last)}
+    candidates = {one.about["epoch"]: one for one in (*_finalists(run).values(), last)}
     returns = {}
     for epoch, one in candidates.items():
         chunks = [
@@ -66,5 +68,16 @@ def choose(
     last.save(run.folder / "last.safetensors")
 
 
-def _finalists(run: Run) -> list[Path]:
-    return sorted((run.folder / "finalists").glob("epoch-*.safetensors"))
+def _finalists(run: Run) -> dict[Path, TrainedPolicy]:
+    """The policies that were kept, by their files. A damaged one is set aside: the run can do without it."""
+    found = {}
+    for path in sorted((run.folder / "finalists").glob("epoch-*.safetensors")):
+        try:
+            one = read_policy(path)
+            for name, kind in (("epoch", int), ("test_return", float)):
+                decode_value(kind, one.about.get(name), f"{path}: {name}")
+        except UserError as error:
+            run.set_aside(path, str(error))
+        else:
+            found[path] = one
+    return found

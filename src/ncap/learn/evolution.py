@@ -6,21 +6,20 @@ are addressed by seed and epoch, so a resumed run ends in the same weights as an
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
-from ncap.errors import UserError
 from ncap.learn.best import TEST_SEEDS, choose, keep
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.learn.moments import mean_and_std, no_moments
 from ncap.learn.search import Search
 from ncap.learn.settings import Training
 from ncap.policies.mlp import MLPPolicy
-from ncap.runs import Checkpoint, Run
+from ncap.runs import Checkpoint, Facts, Run
 from ncap.trained import TrainedPolicy
 
 if TYPE_CHECKING:
@@ -50,25 +49,26 @@ class State:
         return self.search.mean
 
     def to_checkpoint(self) -> Checkpoint:
-        """For the disk."""
-        tensors = {"theta": self.theta, "moments": self.moments}
+        """Everything, for the disk."""
         return Checkpoint(
-            epoch=self.epoch,
-            tensors=tensors | {_MEMORY + name: values for name, values in self.search.memory.items()},
-            facts={"rollouts": self.rollouts, "steps": self.steps},
+            epoch=self.epoch, tensors=self.tensors(), facts=Facts(rollouts=self.rollouts, steps=self.steps)
         )
+
+    def tensors(self) -> dict[str, Array]:
+        """The arrays of a checkpoint, by name."""
+        memory = {_MEMORY + name: values for name, values in self.search.memory.items()}
+        return {"theta": self.theta, "moments": self.moments} | memory
 
     @classmethod
     def from_checkpoint(cls, saved: Checkpoint) -> "State":
-        """From the disk."""
-        tensors, facts = saved.tensors, saved.facts
-        memory = {name.removeprefix(_MEMORY): v for name, v in tensors.items() if name.startswith(_MEMORY)}
+        """The state that `to_checkpoint` was made of."""
+        memory = {name.removeprefix(_MEMORY): v for name, v in saved.tensors.items() if name.startswith(_MEMORY)}
         return cls(
             epoch=saved.epoch,
-            search=Search(mean=tensors["theta"], memory=memory),
-            moments=tensors["moments"],
-            rollouts=facts["rollouts"],
-            steps=facts["steps"],
+            search=Search(mean=saved.tensors["theta"], memory=memory),
+            moments=saved.tensors["moments"],
+            rollouts=saved.facts.rollouts,
+            steps=saved.facts.steps,
         )
 
 
@@ -77,35 +77,31 @@ def evolve(
     policy: "Trainee",
     run: Run,
     executor: Executor,
-    saved: Checkpoint | None,
     report: Callable[[dict[str, Any]], None],
 ) -> None:
     """Do the epochs that are left, then choose the best policy. report(row of progress) is called after each epoch."""
-    method = training.evolution
-    if saved is None:
-        senses = policy.senses if isinstance(policy, MLPPolicy) else 0
-        state = State(0, method.start(training.initial_weights(policy)), no_moments(senses))
-    else:
+    senses = policy.senses if isinstance(policy, MLPPolicy) else 0
+    state = State(0, training.evolution.start(training.initial_weights(policy)), no_moments(senses))
+    saved = run.latest({name: values.shape for name, values in state.tensors().items()})
+    if saved is not None:
         state = State.from_checkpoint(saved)
-        if set(state.search.memory) != set(method.start(state.theta).memory):
-            raise UserError(f"the checkpoint in {run.folder} was made by another method of evolution")
     run.rewind_progress(state.epoch)
-    while state.epoch < training.epochs:
+    while state.epoch < training.all_epochs:
         started = time.perf_counter()
         current = normalised(policy, state.moments)
         chunks, test = epoch_chunks(training, current, state)
         *candidates, tested = executor.play([*chunks, test])
-        best_return = keep(run, _candidate(training, current, state, tested))
+        best_return = keep(run, _candidate(run, current, state, tested))
         row = _advance(training, policy, state, candidates, tested)
-        run.save(state.to_checkpoint())
         row |= {"best_return": best_return, "seconds": round(time.perf_counter() - started, 3)}
         run.append_progress(row)
+        run.save(state.to_checkpoint())
         report(row)
     current = normalised(policy, state.moments)
     (tested,) = executor.play([epoch_chunks(training, current, state)[1]])
-    last = _candidate(training, current, state, tested)
+    last = _candidate(run, current, state, tested)
     keep(run, last)
-    choose(run, last, training.world, training.epochs, executor)
+    choose(run, last, training.world, training.all_epochs, executor)
 
 
 def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[list[Chunk], Chunk]:
@@ -170,12 +166,6 @@ def normalised(policy: "Trainee", moments: Array) -> "Trainee":
     return replace(policy, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
 
 
-def _candidate(training: Training, policy: "Trainee", state: State, tested: Played) -> TrainedPolicy:
-    about = about_training(training) | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
+def _candidate(run: Run, policy: "Trainee", state: State, tested: Played) -> TrainedPolicy:
+    about = run.about | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
     return TrainedPolicy(policy=policy, theta=state.theta, about=about)
-
-
-def about_training(training: Training) -> dict[str, Any]:
-    """What a policy's file says of its training: what it is for, and every setting."""
-    world = training.world
-    return {"task": training.task, "robot": training.robot or world.robot.name, "training": asdict(training)}

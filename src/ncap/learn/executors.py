@@ -4,6 +4,8 @@ Work is cut into chunks of a fixed size. Only the search, seeds and returns trav
 """
 
 import logging
+import socket
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +24,12 @@ from ncap.tasks import Task
 Array = NDArray[np.float64]
 
 CHUNK: Final = 16
+ANSWER_SECONDS: Final = 10.0
+"""Time in which a Ray cluster must answer, s. Ray itself would try for minutes."""
+_GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""How a client of HTTP/2, which Ray speaks, begins: its preface and empty settings."""
+_SETTINGS: Final = 4
+"""Kind of the frame with which a server answers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,6 +113,33 @@ class LocalExecutor:
         """Nothing to release."""
 
 
+def check_answer(address: str) -> None:
+    """Complain unless something that may be Ray answers at HOST:PORT or ray://HOST:PORT, within ANSWER_SECONDS."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host.strip("[]") and host.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
+        raise UserError(f"a cluster is local, auto, HOST:PORT or ray://HOST:PORT, not {address!r}")
+    heard: list[bytes] = []
+    troubles: list[OSError] = []
+
+    def ask() -> None:
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS) as connection:
+                connection.sendall(_GREETING)
+                heard.append(connection.recv(9))
+        except OSError as error:
+            troubles.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)  # a name that is looked up knows no time limit
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    if troubles and not isinstance(troubles[0], TimeoutError):
+        raise UserError(f"no Ray cluster at {address!r}: {troubles[0].strerror or troubles[0]}")
+    if not heard:
+        raise UserError(f"no Ray cluster at {address!r}: nobody has answered within {ANSWER_SECONDS:g} s")
+    if heard[0][3:4] != bytes((_SETTINGS,)):
+        raise UserError(f"no Ray cluster at {address!r}: something else answers there")
+
+
 class RayExecutor:
     """Chunks as tasks on a Ray cluster. A task whose worker or node dies is done again, with the same result."""
 
@@ -116,6 +151,8 @@ class RayExecutor:
             raise UserError("--cluster needs Ray: pip install 'ncap[cluster]'") from None
         self._ray = ray
         options = {} if address == "local" else {"address": address}
+        if address not in ("local", "auto"):
+            check_answer(address)
         try:
             ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, ValueError, RuntimeError) as error:

@@ -20,10 +20,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ncap.circuits.animal import find_circuit
-from ncap.errors import UserError
-from ncap.learn.interfaces import Interface, Joints, RhythmDrive
+from ncap.errors import UserError, unknown_name
+from ncap.learn.interfaces import Interface, Joints, RhythmDrive, check_actions
+from ncap.policies.controller import MOST_INDIVIDUALS, check_seeds, finite
 from ncap.policies.ncap import NCAPPolicy
-from ncap.rollouts import Arena, Outcome
+from ncap.rollouts import Arena, Outcome, check_count
 from ncap.tasks import Task, find_task, with_robot
 
 Array32 = NDArray[np.float32]
@@ -34,8 +35,13 @@ _SEEDS: Final = 2**31
 def make_task(task: str | Task, target_speed: float | None, robot: str | None) -> Task:
     """A task, perhaps at another target speed (m/s) or with another robot."""
     found = find_task(task) if isinstance(task, str) else task
+    if not isinstance(found, Task):
+        raise UserError(f"a task is a name or a Task, not {type(task).__name__}")
     if target_speed is not None:
-        found = replace(found, target_speed=target_speed)
+        speed = finite(target_speed, "a target speed")
+        if speed.ndim:
+            raise UserError(f"a target speed is one number, not the shape {speed.shape}")
+        found = replace(found, target_speed=float(speed))
     return found if robot is None else with_robot(found, robot)
 
 
@@ -60,21 +66,23 @@ class WalkingEnv(gymnasium.Env[Array32, Array32]):
         circuit: str | None = None,
         render_mode: str | None = None,
     ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise unknown_name("render mode", str(render_mode), self.metadata["render_modes"])
         self.task = make_task(task, target_speed, robot)
         self.render_mode = render_mode
         self._interface = make_interface(self.task, circuit, 1)
         self.observation_space, self.action_space = _spaces(self._interface, circuit)
         self._arena = Arena(self.task, 1)
         self._ids = np.zeros(1, np.int64)
-        self._step: int | None = None  # None before the first reset
+        self._step, self._ended = -1, False  # no step before the first reset
         self._camera: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array32, dict[str, Any]]:
         """Begin an episode whose friction, terrain and start come from the seed."""
-        super().reset(seed=seed)
-        self._step = 0
+        super().reset(seed=_checked(seed))
+        self._step, self._ended = 0, False
         seeds = [int(self.np_random.integers(_SEEDS))]
         self._arena.start(self._ids, seeds)
         self._interface.start(self._ids, seeds)
@@ -83,17 +91,16 @@ class WalkingEnv(gymnasium.Env[Array32, Array32]):
 
     def step(self, action: Array32) -> tuple[Array32, float, bool, bool, dict[str, Any]]:
         """One control step of 30 ms."""
-        if self._step is None:
-            raise UserError("call reset before step: no episode has begun")
-        outcome = self._arena.step(self._ids, self._interface.joints(_checked(action[None], self.action_space)))
+        if self._step < 0 or self._ended:
+            why = "the episode has ended" if self._ended else "no episode has begun"
+            raise UserError(f"call reset before step: {why}")
+        actions = check_actions(action, self._interface, None)
+        outcome = self._arena.step(self._ids, self._interface.joints(actions))
         self._step += 1
-        return (
-            self._observation(),
-            float(outcome.reward[0]),
-            bool(outcome.fallen[0]),
-            self._step >= self.task.steps,
-            {name: float(values[0]) for name, values in _info(outcome).items()},
-        )
+        fallen, truncated = bool(outcome.fallen[0]), self._step >= self.task.steps
+        self._ended = fallen or truncated
+        info = {name: float(values[0]) for name, values in _info(outcome).items()}
+        return self._observation(), float(outcome.reward[0]), fallen, truncated, info
 
     def _observation(self) -> Array32:
         seen: Array32 = self._interface.observation(self._arena.observation())[0]
@@ -134,7 +141,9 @@ class WalkingVectorEnv(VectorEnv[Array32, Array32, NDArray[Any]]):
         threads: int = 1,
     ) -> None:
         self.task = make_task(task, target_speed, robot)
-        self.num_envs = num_envs
+        self.num_envs = num_envs = check_count(num_envs, "environment", MOST_INDIVIDUALS)
+        if max_episode_steps is not None:
+            check_count(max_episode_steps, "step", 2**31)
         self._interface = make_interface(self.task, circuit, num_envs)
         self.single_observation_space, self.single_action_space = _spaces(self._interface, circuit)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -147,7 +156,7 @@ class WalkingVectorEnv(VectorEnv[Array32, Array32, NDArray[Any]]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array32, dict[str, Any]]:
         """Begin an episode with every robot."""
-        super().reset(seed=seed)
+        super().reset(seed=_checked(seed))
         self._begin(np.arange(self.num_envs))
         return self._observation(), {}
 
@@ -158,7 +167,9 @@ class WalkingVectorEnv(VectorEnv[Array32, Array32, NDArray[Any]]):
         if self._steps[0] < 0:
             raise UserError("call reset before step: no episode has begun")
         going, beginning = np.flatnonzero(~self._ended), np.flatnonzero(self._ended)
-        outcome = self._arena.step(going, self._interface.joints(_checked(actions, self.action_space)))
+        outcome = self._arena.step(
+            going, self._interface.joints(check_actions(actions, self._interface, self.num_envs))
+        )
         self._steps[going] += 1
         if len(beginning):
             self._begin(beginning)
@@ -184,12 +195,9 @@ def _spaces(interface: Interface, circuit: str | None) -> tuple[Any, Any]:
     return seen, spaces.Box(-interface.action_limits, interface.action_limits)
 
 
-def _checked(actions: Array32, space: spaces.Space[Any]) -> NDArray[np.float64]:
-    """The actions (P, A) in float64, if they have as many numbers as the space asks for."""
-    values, wanted = np.asarray(actions, np.float64), (space.shape or ())[-1]
-    if values.ndim != 2 or values.shape[1] != wanted:
-        raise UserError(f"an action has {wanted} numbers, not the shape {np.shape(actions)[1:] or np.shape(actions)}")
-    return values
+def _checked(seed: int | None) -> int | None:
+    """The seed of a reset, if it is one; None goes on with the generator of the last."""
+    return None if seed is None else check_seeds([seed])[0]
 
 
 def _info(outcome: Outcome) -> dict[str, Any]:

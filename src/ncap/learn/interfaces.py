@@ -11,6 +11,7 @@ from ncap.circuits.animal import JOINTS
 from ncap.circuits.circuit import Circuit, CircuitState
 from ncap.circuits.units import SumUnit, TanhUnit
 from ncap.errors import UserError
+from ncap.policies.controller import finite
 from ncap.policies.ncap import NCAPPolicy
 
 Array = NDArray[np.float64]
@@ -39,6 +40,16 @@ class Interface(Protocol):
     def joints(self, action: Array) -> Array:
         """(P, leg, joint) joint actions from a policy's (P, A)."""
         ...
+
+
+def check_actions(actions: object, interface: Interface, environments: int | None) -> Array:
+    """The actions (P, A) in float64, if they are finite and as many as needed; None: of one environment (A,)."""
+    found, wanted = finite(actions, "an action"), len(interface.action_limits)
+    shape = (wanted,) if environments is None else (environments, wanted)
+    if found.shape != shape:
+        of = "an action has" if environments is None else f"{environments} actions have"
+        raise UserError(f"{of} the shape {shape}, not {found.shape}")
+    return found.reshape(-1, wanted)
 
 
 class Joints:

@@ -35,9 +35,10 @@ class NCAPActor(nn.Module):
         self.policy, self.core = policy, CoreDrive(policy)
         space, system = policy.space, policy.system
         self.theta = nn.Parameter(torch.tensor(space.initial, dtype=torch.float32))
-        self.register_buffer("low", torch.tensor(space.low, dtype=torch.float32))
-        self.register_buffer("high", torch.tensor(space.high, dtype=torch.float32))
-        self.register_buffer("numbers", torch.tensor(initial_numbers(policy.circuit), dtype=torch.float32))
+        self.register_buffer("low", torch.tensor(space.low, dtype=torch.float32), persistent=False)
+        self.register_buffer("high", torch.tensor(space.high, dtype=torch.float32), persistent=False)
+        numbers = torch.tensor(initial_numbers(policy.circuit), dtype=torch.float32)
+        self.register_buffer("numbers", numbers, persistent=False)
         self._trained = torch.tensor([i for i, entry in enumerate(policy.circuit.entries) if entry.row.trainable])
         self._n_drives = self.core.n_drives + self.core.n_extra
         self._before = [stage for _, stage in system.before]

@@ -7,7 +7,7 @@ every epoch begins new episodes, so a resumed run ends in the same weights as an
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.learn.best import TEST_SEEDS, choose, keep
-from ncap.learn.evolution import about_training
 from ncap.learn.executors import Chunk, LocalExecutor, Played, play
 from ncap.learn.search import Search
 from ncap.learn.settings import Training
 from ncap.policies.mlp import MLPPolicy
-from ncap.runs import Checkpoint, Run
+from ncap.runs import Checkpoint, Facts, Run
 from ncap.trained import TrainedPolicy
 
 if TYPE_CHECKING:
@@ -101,21 +100,21 @@ def reinforce(
     policy: "Trainee",
     run: Run,
     threads: int,
-    saved: Checkpoint | None,
     report: Callable[[dict[str, Any]], None],
 ) -> None:
     """Do the epochs that are left, then choose the best policy. report(row of progress) is called after each epoch."""
     env, learner = make_learner(training, policy, threads)
     memory, state = run.folder / REPLAY, State()
+    saved = run.latest({name: values.shape for name, values in learner.tensors().items()})
     if saved is not None:
-        state = State(epoch=saved.epoch, rollouts=saved.facts["rollouts"], steps=saved.facts["steps"])
+        state = State(epoch=saved.epoch, rollouts=round(saved.facts.rollouts), steps=saved.facts.steps)
         learner.restore(saved.tensors)
-        if state.epoch < training.epochs:
+        if state.epoch < training.all_epochs:
             learner.load_memory(memory, state.epoch)
     run.rewind_progress(state.epoch)
-    while state.epoch < training.epochs:
+    while state.epoch < training.all_epochs:
         started, spent = time.perf_counter(), time.process_time()
-        candidate, tested = _tested(training, learner, state, threads)
+        candidate, tested = _tested(training, run, learner, state, threads)
         best_return = keep(run, candidate)
         learner.practise(state.epoch)
         learner.save_memory(memory, state.epoch)
@@ -134,24 +133,24 @@ def reinforce(
         state.epoch += 1
         state.rollouts += len(practice.returns)
         state.steps += practice.steps
-        facts = asdict(state)
-        run.save(Checkpoint(epoch=facts.pop("epoch"), tensors=learner.tensors(), facts=facts))
         row |= {
             "best_return": best_return,
             "seconds": round(time.perf_counter() - started, 3),
             "cpu_seconds": round(time.process_time() - spent, 3),
         }
         run.append_progress(row)
+        facts = Facts(rollouts=state.rollouts, steps=state.steps)
+        run.save(Checkpoint(epoch=state.epoch, tensors=learner.tensors(), facts=facts))
         report(row)
-    last, _ = _tested(training, learner, state, threads)
+    last, _ = _tested(training, run, learner, state, threads)
     keep(run, last)
-    choose(run, last, training.world, training.epochs, LocalExecutor(threads))
+    choose(run, last, training.world, training.all_epochs, LocalExecutor(threads))
     shutil.rmtree(memory, ignore_errors=True)
 
 
-def _tested(training: Training, learner: Learner, state: State, threads: int) -> tuple[TrainedPolicy, Played]:
+def _tested(training: Training, run: Run, learner: Learner, state: State, threads: int) -> tuple[TrainedPolicy, Played]:
     """The policy as it is now, and its test episodes, played without exploration."""
     policy, theta = learner.exported()
     tested = play(Chunk(task=training.world, policy=policy, search=Search(mean=theta), seeds=TEST_SEEDS), threads)
-    about = about_training(training) | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
+    about = run.about | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
     return TrainedPolicy(policy=policy, theta=theta, about=about), tested

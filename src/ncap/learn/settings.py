@@ -5,7 +5,7 @@ Imports of anything heavy stand inside the methods, so that `ncap --help` answer
 
 import importlib.util
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import tyro
@@ -32,6 +32,10 @@ HIDDEN: Final = {"evolution": (256, 256), "ppo": (64, 64), "d4pg": (256, 256)}
 EVERY_STAGE: Final = "all"
 STAGES: Final = ("AF", "BC", "RG", "PF", EVERY_STAGE)
 """What `trainable` may name; see ncap.circuits.spec.STAGES."""
+EPOCHS: Final = 60
+LONGEST_EPISODE: Final = 600.0
+"""Longest episode of a training, s."""
+_MOST: Final = {"epochs": 1_000_000, "environments": 4096, "population": 100_000, "episodes": 10_000}
 _EVOLUTION_ONLY: Final = ("target_speed", "start", "population", "episodes", "training_seconds", "sigma")
 _CIRCUIT_ONLY: Final = ("command", "circuit", "without", "trainable")
 
@@ -68,8 +72,9 @@ class Training:
     """Contact preset: default, elliptic or released."""
     seed: int = 0
     """Seed of the run. The same seed gives the same weights, bit for bit."""
-    epochs: int = 60
-    """Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution."""
+    epochs: int | None = None
+    """Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution; by default 60. With
+    --resume, more make the run longer."""
     preset: str = "default"
     """Settings of evolution: default (CMA-ES for ncap, ARS for an MLP), ars, paper or released."""
     population: int | None = None
@@ -93,18 +98,22 @@ class Training:
 
         if self.preset not in PRESETS:
             raise unknown_name("preset", self.preset, PRESETS)
-        if self.seed < 0:
-            raise UserError(f"a seed is a number from 0 on, not {self.seed}")
-        for name in ("epochs", "environments", "population", "episodes"):
+        if not 0 <= self.seed < 2**63:
+            raise UserError(f"a seed is a number from 0 on, with at most 18 digits, not {self.seed}")
+        for name, most in _MOST.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"at least 1 is needed for {name}, not {value}")
+            if value is not None and not 1 <= value <= most:
+                raise UserError(f"{name} is a number from 1 to {most:,}, not {value}")
+        for name in ("training_seconds", "episode_seconds"):
+            seconds = getattr(self, name)
+            if seconds is not None and not 0 < seconds <= LONGEST_EPISODE:
+                raise UserError(f"{name} is a number of seconds up to {LONGEST_EPISODE:g}, not {seconds:g}")
         for stage in self.trainable:
             if stage not in STAGES:
                 raise unknown_name("stage", stage, STAGES)
         self._check_algorithm()
         world, policy = self.world, self.initial_policy()
-        if self.training_seconds is not None and not world.control_dt <= self.training_seconds < math.inf:
+        if self.training_seconds is not None and self.training_seconds < world.control_dt:
             raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
         if not math.isclose(policy.control_dt, world.control_dt):
             raise UserError(
@@ -131,6 +140,11 @@ class Training:
             raise UserError(f"{options}: a setting of the policy ncap, not of {self.kind}")
         if self.algorithm != "evolution":
             check_installed()
+
+    @property
+    def all_epochs(self) -> int:
+        """Epochs in all."""
+        return EPOCHS if self.epochs is None else self.epochs
 
     @property
     def kind(self) -> str:
@@ -240,7 +254,7 @@ class Training:
 
     def filled(self) -> "Training":
         """The same training with every default written out, so that it stays what it is if defaults change."""
-        values: dict[str, Any] = {"policy": self.kind}
+        values: dict[str, Any] = {"policy": self.kind, "epochs": self.all_epochs}
         if self.trains_circuit:
             command = self.world.command if self.command is None else self.command
             values |= {"command": command, "circuit": self.circuit or "default"}
@@ -258,10 +272,8 @@ def check_installed() -> None:
         raise UserError(f"PPO and D4PG need {' and '.join(missing)}: pip install 'ncap[rl]'")
 
 
-def training_from(config: dict[str, Any]) -> Training:
+def training_from(config: dict[str, Any], what: str) -> Training:
     """The training of a run's configuration. Settings that did not exist when the run began have their defaults."""
-    known = {setting.name for setting in fields(Training)}
-    if strange := sorted(set(config) - known):
-        raise UserError(f"settings unknown to this version: {', '.join(strange)}")
-    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
-    return Training(**values)
+    from ncap.files import decode
+
+    return decode(Training, config, what)

@@ -1,7 +1,7 @@
 """Training of any kind, by evolution or by gradients: from its settings to a finished run directory."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from ncap.runs import Run, holds_run, read_config
 from ncap.tasks import find_task
 from ncap.trained import TrainedPolicy, read_policy
 
+_BEST, _LAST = "best.safetensors", "last.safetensors"
 _CIRCUIT: Final = "circuit.json"
 """The table that a run began with, kept beside its configuration: where it came from may change."""
 
@@ -43,10 +44,7 @@ def read_training(folder: Path) -> Training:
     config, table = read_config(folder), folder / _CIRCUIT
     if table.exists():
         config["circuit"] = str(table)
-    try:
-        return training_from(config).filled()
-    except UserError as error:
-        raise UserError(f"{folder}: {error}") from None
+    return training_from(config, f"{folder}: config.json").filled()
 
 
 def train(
@@ -61,8 +59,9 @@ def train(
     """Train in a run directory, or do what is left of a run that was begun there. Returns the best policy.
 
     executor: where evolution's episodes are played; by default here, on so many threads. report: gets the row of
-    progress after each epoch. complain: gets a sentence about each damaged checkpoint that was passed over. A folder
-    that holds a run with other settings is refused, and so is one in which another process is at work.
+    progress after each epoch. complain: gets a sentence about each damaged file that was passed over. More epochs than
+    the run was begun with make it longer. A folder that holds a run with other settings is refused, and so is one in
+    which another process is at work.
     """
     training = training.filled()
     if threads < 1:
@@ -71,23 +70,26 @@ def train(
     begun = holds_run(folder)
     if training.algorithm == "evolution" and not begun:
         training.initial_weights(policy)  # a wrong start is refused before there is a folder
-    with Run.open(folder) if begun else Run.create(folder, asdict(training)) as run:
+    with Run.open(folder, complain) if begun else Run.create(folder, asdict(training), complain) as run:
         if training.circuit is not None and not (folder / _CIRCUIT).exists():
             save_circuit(find_circuit(training.circuit), folder / _CIRCUIT)
         kept = read_training(folder)
-        if kept != training or kept.initial_policy() != policy:
+        if replace(kept, epochs=training.epochs) != training or kept.initial_policy() != policy:
             raise UserError(f"{folder} holds a run with other settings: choose another folder, or go on with its own")
-        saved, complaints = run.latest()
-        for complaint in complaints:
-            complain(complaint)
-        if saved is not None and saved.epoch >= training.epochs and run.complete:
-            return read_policy(folder / "best.safetensors")
+        if training.all_epochs < kept.all_epochs:
+            raise UserError(f"{folder} is a run of {kept.all_epochs} epochs, which cannot become {training.all_epochs}")
+        if training.all_epochs > kept.all_epochs:
+            run.configure(read_config(folder) | {"epochs": training.epochs})
+        config = read_config(folder)
+        run.about = {"task": training.task, "robot": training.robot or training.world.robot.name, "training": config}
+        if run.complete and read_policy(folder / _LAST).about.get("epoch") == training.all_epochs:
+            return read_policy(folder / _BEST)
         if training.algorithm == "evolution":
-            evolve(training, policy, run, executor or LocalExecutor(threads), saved, report)
+            evolve(training, policy, run, executor or LocalExecutor(threads), report)
         else:
             from ncap.learn.networks import one_torch_thread
             from ncap.learn.reinforcement import reinforce
 
             with one_torch_thread():
-                reinforce(training, policy, run, threads, saved, report)
-    return read_policy(folder / "best.safetensors")
+                reinforce(training, policy, run, threads, report)
+    return read_policy(folder / _BEST)

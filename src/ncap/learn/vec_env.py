@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from ncap import seeding
-from ncap.learn.interfaces import Array32, Indices, Interface, Joints
+from ncap.errors import UserError
+from ncap.learn.gym_env import make_task
+from ncap.learn.interfaces import Array, Array32, Indices, Interface, Joints, check_actions
+from ncap.policies.controller import check_seeds
 from ncap.rollouts import Arena
-from ncap.tasks import Task, find_task
+from ncap.tasks import Task
 
 
 class Practice(NamedTuple):
@@ -34,7 +37,8 @@ class BatchedVecEnv(VecEnv):
         self, task: Task, environments: int, interface: Interface, *, seed: int, reward_scale: float, threads: int
     ) -> None:
         self._arena, self._interface = Arena(task, environments, threads=threads), interface
-        self._seed, self._epoch, self._reward_scale = seed, 0, reward_scale
+        self._seed, self._epoch, self._reward_scale = check_seeds([seed])[0], 0, reward_scale
+        self._actions: Array | None = None
         self._everybody = np.arange(environments)
         self._episodes, self._lived = np.zeros((2, environments), np.int64)
         self._returns = np.zeros(environments)
@@ -66,10 +70,14 @@ class BatchedVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Remember the actions (P, A)."""
-        self._actions = np.asarray(actions, np.float64)
+        if not self._episodes.any():
+            raise UserError("call reset before step: no episode has begun")
+        self._actions = check_actions(actions, self._interface, self.num_envs)
 
     def step_wait(self) -> tuple[Array32, Array32, NDArray[np.bool_], list[dict[str, Any]]]:
         """One control step. The last observation of an ended episode stands in its info."""
+        if self._actions is None:
+            raise UserError("call step_async before step_wait: there are no actions")
         outcome = self._arena.step(self._everybody, self._interface.joints(self._actions))
         observation, reward = self._observation(), outcome.reward
         self._lived += 1
@@ -123,7 +131,7 @@ class BatchedVecEnv(VecEnv):
 
 def vec_env(task: str | Task, environments: int = 16, *, seed: int = 0, threads: int = 1) -> BatchedVecEnv:
     """A task for an agent of stable-baselines3 that sees all observations and moves all joints."""
-    world = find_task(task) if isinstance(task, str) else task
+    world = make_task(task, None, None)
     return BatchedVecEnv(
         world, environments, Joints(world.senses, world.joints), seed=seed, reward_scale=1.0, threads=threads
     )

@@ -7,7 +7,8 @@ Shapes: observations (P, leg, senses) and actions (P, leg, joints) in [-1, 1], l
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from operator import index
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,10 @@ from ncap.params import ParamSpace
 Array = NDArray[np.float64]
 Command = float | Array | Mapping[str, float | Array]
 """What a brainstem says: one number c in [0, 1], or numbers (P,) by the names of inputs: {"freq.L": 0.2, "c": 0.3}."""
+
+
+MOST_INDIVIDUALS: Final = 10_000
+"""More are refused before anything is allocated."""
 
 
 class Controller(Protocol):
@@ -37,11 +42,69 @@ class Controller(Protocol):
         ...
 
 
-def check_weights(theta: Array, space: ParamSpace) -> Array:
-    """The weights themselves if they are (P, D), otherwise an error."""
-    if theta.ndim != 2 or theta.shape[1] != space.size:
-        raise UserError(f"weights have the shape (individuals, {space.size}), not {theta.shape}")
-    return theta
+def numbers(values: object, what: str) -> Array:
+    """Values as an array of float64, if they are numbers; `what` begins the sentence about anything else."""
+    try:
+        found = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        found = np.empty(0, object)
+    if found.dtype.kind not in "buif":
+        shown = repr(values[:40]) if isinstance(values, str) else type(values).__name__
+        raise UserError(f"{what} is made of numbers, not of {shown}")
+    return found.astype(np.float64, copy=False)
+
+
+def finite(values: object, what: str) -> Array:
+    """Values as an array of float64, if they are finite numbers."""
+    found = numbers(values, what)
+    if not np.isfinite(found).all():
+        raise UserError(f"{what} has numbers that are not finite")
+    return found
+
+
+def check_seeds(seeds: object) -> tuple[int, ...]:
+    """The seeds of episodes, if there is at least one and all are whole numbers from 0 on."""
+    try:
+        found = tuple(index(seed) for seed in seeds[: MOST_INDIVIDUALS + 1])  # type: ignore[index]
+    except (TypeError, KeyError):
+        kind = type(seeds).__name__
+        raise UserError(f"seeds are whole numbers in a list, tuple, range or array, not in this {kind}") from None
+    if not found:
+        raise UserError("at least one episode is needed: seeds is empty")
+    if len(found) > MOST_INDIVIDUALS:
+        raise UserError(f"up to {MOST_INDIVIDUALS:,} episodes are played at once: seeds has more")
+    for seed in found:
+        if seed < 0:
+            raise UserError(f"a seed is a number from 0 on, not {seed}")
+    return found
+
+
+def check_weights(theta: object, space: ParamSpace) -> Array:
+    """The weights in float64 if they are finite numbers (P, D), otherwise an error."""
+    found = finite(theta, "a set of weights")
+    if found.ndim != 2 or found.shape[1] != space.size or not len(found):
+        raise UserError(f"weights have the shape (individuals, {space.size}), not {found.shape}")
+    return found
+
+
+def check_observation(observation: object, senses: int, individuals: int) -> Array:
+    """Observations (P, senses), all legs in a row, from finite numbers (P, leg, sense); otherwise an error."""
+    found = finite(observation, "an observation")
+    if not found.ndim or found.size != len(found) * senses:
+        seen = found.size // max(1, len(found)) if found.ndim else 1
+        raise UserError(f"an observation has {senses} numbers, not {seen}")
+    if individuals not in (1, len(found)):
+        raise UserError(f"there are weights for {individuals} individuals, but observations of {len(found)}")
+    return found.reshape(len(found), senses)
+
+
+def check_state(state: object, kind: type, individuals: int) -> None:
+    """Complain about a state that no `reset` has returned, or that belongs to another number of individuals."""
+    if not isinstance(state, kind):
+        raise UserError(f"call reset before act: a state is what it returns, not {type(state).__name__}")
+    found = len(state[0])  # type: ignore[index]
+    if found != individuals:
+        raise UserError(f"the state is that of {found} individuals, but there are observations of {individuals}")
 
 
 class Policy(Protocol):
@@ -77,6 +140,7 @@ class ZeroPolicy:
 
     def bind(self, theta: Array) -> "ZeroController":
         """That many individuals."""
+        check_weights(theta, self.space)
         return ZeroController(self.joints)
 
 
@@ -91,7 +155,7 @@ class ZeroController:
 
     def act(self, state: None, observation: Array, command: Command | None = None) -> tuple[None, Array]:
         """Action 0."""
-        return None, np.zeros((len(observation), *self._joints))
+        return None, np.zeros((len(np.atleast_1d(finite(observation, "an observation"))), *self._joints))
 
     def signals(self, state: None) -> dict[str, Array]:
         """None."""
@@ -113,6 +177,7 @@ class RandomPolicy:
 
     def bind(self, theta: Array) -> "RandomController":
         """That many individuals."""
+        check_weights(theta, self.space)
         return RandomController(self.joints)
 
 
@@ -124,12 +189,13 @@ class RandomController:
 
     def reset(self, seeds: Sequence[int], command: Command | None = None) -> tuple[tuple[int, ...], int]:
         """(seeds, step 0)."""
-        return tuple(seeds), 0
+        return check_seeds(seeds), 0
 
     def act(
         self, state: tuple[tuple[int, ...], int], observation: Array, command: Command | None = None
     ) -> tuple[tuple[tuple[int, ...], int], Array]:
         """Uniform in [-1, 1]."""
+        check_state(state, tuple, len(np.atleast_1d(finite(observation, "an observation"))))
         seeds, step = state
         draws = [seeding.generator(seed, "random policy", step).uniform(-1, 1, self._joints) for seed in seeds]
         return (seeds, step + 1), np.array(draws)

@@ -1,19 +1,19 @@
 """Policies as JSON data, without weights: what policy files and run directories hold of them."""
 
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final
 
 from ncap.circuits.animal import animal
 from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.errors import UserError, unknown_name
+from ncap.files import LONGEST_SHOWN, decode, decode_value, shown
 from ncap.policies.controller import RandomPolicy, ZeroPolicy
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 
 AnyPolicy = NCAPPolicy | MLPPolicy | ZeroPolicy | RandomPolicy
 
-KINDS: Final[dict[str, Callable[..., AnyPolicy]]] = {
+KINDS: Final[dict[str, type[Any]]] = {
     "ncap": NCAPPolicy,
     "mlp": MLPPolicy,
     "zero": ZeroPolicy,
@@ -30,21 +30,21 @@ def describe(policy: AnyPolicy) -> dict[str, Any]:
     return {"kind": kind} | data
 
 
-def policy_from(data: object) -> AnyPolicy:
-    """The inverse of `describe`. Descriptions of the first version, with a preset for a table, are converted."""
+def policy_from(data: object, what: str = "the policy") -> AnyPolicy:
+    """The inverse of `describe`. Descriptions of the first version, with a preset for a table, are converted.
+
+    what: names the description in an error.
+    """
     if not isinstance(data, dict):
-        raise UserError(f"a policy's description is a table of settings, not {type(data).__name__}")
+        raise UserError(f"{what} is {shown(data)}, not a table with names and values")
     values = dict(data)
     kind = values.pop("kind", None)
-    if kind not in KINDS:
-        raise unknown_name("kind of policy", str(kind), KINDS)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UserError(f"{what}: {unknown_name('kind of policy', str(kind)[:LONGEST_SHOWN], KINDS)}")
+    given = {}
     if kind == "ncap" and "preset" in values:
-        values["circuit"] = animal(values.pop("preset"))
+        given["circuit"] = animal(decode_value(str, values.pop("preset"), f"{what}: preset"))
     elif kind == "ncap" and "circuit" in values:
-        values["circuit"] = circuit_from(values["circuit"])
-    make: Any = KINDS[kind]
-    known = {field.name for field in fields(make)}
-    if unknown := values.keys() - known:
-        raise UserError(f"a policy of kind {kind!r} has no setting {', '.join(sorted(unknown))}")
-    built: AnyPolicy = make(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+        given["circuit"] = circuit_from(values["circuit"])
+    built: AnyPolicy = decode(KINDS[kind], values, what, given)
     return built

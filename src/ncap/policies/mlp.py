@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.params import Block, ParamSpace
-from ncap.policies.controller import Command, check_weights
+from ncap.policies.controller import Command, check_observation, check_weights
 
 Array = NDArray[np.float64]
 
@@ -21,6 +21,8 @@ ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "tanh": np.tanh,
 }
 """Of the hidden layers: ReLU under evolution and D4PG, tanh under PPO."""
+MOST_WEIGHTS: Final = 10_000_000
+"""More are refused before anything is allocated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,14 @@ class MLPPolicy:
             raise unknown_name("activation", self.activation, ACTIVATIONS)
         if any(size < 1 for size in self.hidden):
             raise UserError(f"hidden layers need at least one unit each, not {self.hidden}")
+        sizes = (self.senses, *self.hidden, math.prod(self.joints))
+        weights = sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
+        if min(sizes) < 1 or weights > MOST_WEIGHTS:
+            raise UserError(f"an MLP may have up to {MOST_WEIGHTS:,} weights, not {weights:,}")
+        if not (math.isfinite(self.control_dt) and self.control_dt > 0):
+            raise UserError(f"the control step must be a positive number of seconds, not {self.control_dt}")
+        if not all(math.isfinite(value) for value in (*self.mean, *self.std)) or 0.0 in self.std:
+            raise UserError("mean and standard deviation of the observations must be finite, the latter not 0")
         for name in ("mean", "std"):
             if len(getattr(self, name)) not in (0, self.senses):
                 raise UserError(
@@ -75,7 +85,7 @@ class MLPController:
     def __init__(self, policy: MLPPolicy, theta: Array) -> None:
         self.mean = np.array(policy.mean or (0.0,) * policy.senses)
         self.scale = 1.0 / np.array(policy.std or (1.0,) * policy.senses)
-        self._joints = policy.joints
+        self._joints, self._individuals = policy.joints, len(theta)
         self.activate = ACTIVATIONS[policy.activation]
         weights = list(policy.space.unpack(theta).values())
         self.layers = list(zip(weights[0::2], weights[1::2], strict=True))
@@ -85,14 +95,12 @@ class MLPController:
 
     def act(self, state: None, observation: Array, command: Command | None = None) -> tuple[None, Array]:
         """(None, action (P, leg, joint)) from observations (P, leg, sense). Commands mean nothing to it."""
-        felt = observation.reshape(len(observation), -1)
-        if felt.shape[1] != len(self.mean):
-            raise UserError(f"an observation has {len(self.mean)} numbers, not {felt.shape[1]}")
+        felt = check_observation(observation, len(self.mean), self._individuals)
         values = (felt - self.mean) * self.scale
         for i, (weight, bias) in enumerate(self.layers):
             values = np.matmul(weight, values[..., None])[..., 0] + bias
             values = np.tanh(values) if i == len(self.layers) - 1 else self.activate(values)
-        return None, values.reshape(len(observation), *self._joints)
+        return None, values.reshape(len(felt), *self._joints)
 
     def signals(self, state: None) -> dict[str, Array]:
         """None."""

@@ -21,13 +21,23 @@ from ncap.circuits.rhythm import STARTS, check_command, standing_starts
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError, unknown_name
 from ncap.params import ParamSpace
-from ncap.policies.controller import Command, check_weights
+from ncap.policies.controller import (
+    Command,
+    check_observation,
+    check_seeds,
+    check_state,
+    check_weights,
+    numbers,
+)
 
 Array = NDArray[np.float64]
 
 COMMANDS: Final = {"walk": 0.05, "run": 0.9}
 """Brainstem command by the second word of a task's name."""
 WALK: Final = COMMANDS["walk"]
+MOST_COPIES: Final = 64
+MOST_SUBSTEPS: Final = 1000
+"""Circuit steps in a control step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +57,18 @@ class NCAPPolicy:
     one policy has many speeds. Empty: there is one set, for all commands."""
 
     def __post_init__(self) -> None:
-        check_command(self.command)
-        for pace in self.paces:
-            check_command(pace)
+        if not isinstance(self.circuit, CircuitSpec):
+            raise UserError(f"the circuit of a policy is a table (CircuitSpec), not {type(self.circuit).__name__}")
+        for command in (self.command, *self.paces):
+            if numbers(command, "a brainstem command").ndim:
+                raise UserError("the brainstem command of a policy is one number: give others when it acts")
+            check_command(command)
         if any(later <= earlier for earlier, later in pairwise(self.paces)):
             raise UserError(f"the commands of paces must rise, not {self.paces}")
-        if self.copies < 1:
-            raise UserError(f"weights need at least one copy, not {self.copies}")
+        if not 1 <= self.copies <= MOST_COPIES:
+            raise UserError(f"weights may have 1 to {MOST_COPIES} copies, not {self.copies}")
         steps = self.control_dt / self.circuit.dt
-        if not (steps > 0.5 and abs(steps - round(steps)) < 1e-6):
+        if not (0.5 < steps <= MOST_SUBSTEPS and abs(steps - round(steps)) < 1e-6):
             raise UserError(
                 f"the control step, {self.control_dt:g} s, is no multiple of the circuit's step, {self.circuit.dt:g} s"
             )
@@ -92,14 +105,17 @@ class NCAPPolicy:
 
     def commands(self, command: Command | None, individuals: int) -> Array:
         """(P, C) the command inputs of the table from one number, from names of inputs, or from such an array."""
-        names = self.system.commands
-        if isinstance(command, np.ndarray) and command.ndim == 2:
-            if command.shape != (individuals, len(names)):
-                wanted = (individuals, len(names))
-                raise UserError(f"commands of all inputs are numbers {wanted}, not the shape {command.shape}")
-            return command
+        names, what = self.system.commands, "a brainstem command"
         given: dict[str, float | Array] = {"c": self.command}
-        given |= command if isinstance(command, Mapping) else {} if command is None else {"c": command}
+        if isinstance(command, Mapping):
+            given |= command
+        elif command is not None:
+            given["c"] = said = numbers(command, what)
+            if said.ndim == 2:
+                if said.shape != (individuals, len(names)):
+                    wanted = (individuals, len(names))
+                    raise UserError(f"commands of all inputs are numbers {wanted}, not the shape {said.shape}")
+                return _checked(said)
         rest = {row.name: row.rest for row in self.circuit.inputs}
         valid = dict.fromkeys(("c", *(name.rsplit(".", 1)[0] for name in names), *names))
         for name in given.keys() - valid.keys():
@@ -108,16 +124,14 @@ class NCAPPolicy:
         for i, name in enumerate(names):
             population = name.rsplit(".", 1)[0]
             default = given["c"] if rest[population] is None else rest[population]
-            value = np.asarray(given.get(name, given.get(population, default)), np.float64)
+            value = numbers(given.get(name, given.get(population, default)), what)
             if value.shape not in ((), (1,), (individuals,)):
                 raise UserError(
                     f"a command is one number, or one number for each of {individuals} individuals, "
                     f"not the shape {value.shape}"
                 )
             result[:, i] = value
-        if not ((result >= 0.0) & (result <= 1.0)).all():
-            raise UserError(f"brainstem command {command} is outside [0, 1]")
-        return result
+        return _checked(result)
 
     def with_circuit(self, circuit: CircuitSpec, theta: Array) -> "tuple[NCAPPolicy, Array]":
         """(policy, weights (D,)) with another table: weights of rows that both have are kept, others untrained."""
@@ -131,6 +145,14 @@ class NCAPPolicy:
     def bind(self, theta: Array) -> "NCAPController":
         """P individuals with weights theta (P, D)."""
         return NCAPController(self, check_weights(theta, self.space))
+
+
+def _checked(commands: Array) -> Array:
+    """Brainstem commands, if all are in [0, 1]."""
+    inside = (commands >= 0.0) & (commands <= 1.0)
+    if not inside.all():
+        raise UserError(f"brainstem command {commands[~inside][0]:g} is outside [0, 1]")
+    return commands
 
 
 class NCAPController:
@@ -172,6 +194,7 @@ class NCAPController:
 
         They are those of the table's own numbers, also where the rhythm generator is trained.
         """
+        seeds = check_seeds(seeds)
         commands = self._own_command if command is None else self.policy.commands(command, len(seeds))
         starts = []
         for seed, row in zip(seeds, np.broadcast_to(commands, (len(seeds), commands.shape[1])).tolist(), strict=True):
@@ -183,10 +206,9 @@ class NCAPController:
         self, state: CircuitState, observation: Array, command: Command | None = None
     ) -> tuple[CircuitState, Array]:
         """(next state, action (P, leg, joint)) from observations (P, leg, sense)."""
-        commands = self._own_command if command is None else self.policy.commands(command, len(observation))
-        felt = observation.reshape(len(observation), -1)
-        if felt.shape[1] != self._n_felt:
-            raise UserError(f"an observation has {self._n_felt} numbers, not {felt.shape[1]}")
+        felt = check_observation(observation, self._n_felt, len(self._own_command))
+        check_state(state, CircuitState, len(felt))
+        commands = self._own_command if command is None else self.policy.commands(command, len(felt))
         senses = np.maximum(np.concatenate((-felt, felt), axis=1), 0.0)
         state, board = self.system.step(state, senses, commands, self._weights(commands))
         return state, board[:, self._motors]

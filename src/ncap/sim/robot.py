@@ -4,9 +4,7 @@ A policy sees observations in [-1, 1] and gives actions in [-1, 1]; the maps bet
 and newtons are the robot's, by three points: minimum, middle (the standing pose) and maximum.
 """
 
-import json
-import math
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.errors import UserError, unknown_name
-from ncap.files import read_text
+from ncap.errors import UserError
+from ncap.files import decode, decode_value, read_json, read_text
 from ncap.plan import LEGS
 from ncap.registry import Registry
 
@@ -107,12 +105,7 @@ def find_robot(name: str) -> Robot:
     if Path(name).suffix != ".json":
         return ROBOTS.find(name)
     path = Path(name)
-    try:
-        robot = robot_from(json.loads(read_text(path)))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON: {error}") from None
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    robot = robot_from(read_json(path), str(path))
     return replace(robot, model=path.parent / robot.model)
 
 
@@ -122,37 +115,8 @@ def describe_robot(robot: Robot) -> dict[str, Any]:
     return asdict(robot) | {"model": robot.model.name, "model_xml": text}
 
 
-def robot_from(data: object) -> Robot:
-    """A robot from its data sheet. Anything that is not one is refused by a sentence that names it."""
-    columns = {field.name: field for field in fields(Robot)}
-    if not isinstance(data, dict):
-        raise UserError(f"a robot's data sheet is a table, not {type(data).__name__}")
-    for name in data.keys() - columns.keys():
-        raise unknown_name("entry of a robot", str(name), columns)
-    for name, column in columns.items():
-        if name not in data and column.default is MISSING:
-            raise UserError(f"the robot's {name} is missing")
-    return Robot(**{name: _entry(name, value) for name, value in data.items()})
-
-
-def _entry(name: str, value: Any) -> Any:
-    table = {"position_min": float, "position_mid": float, "position_max": float, "joints": str}
-    if name in table:
-        rows = value if isinstance(value, list | tuple) else []
-        if not rows or any(not isinstance(r, list | tuple) or len(r) != 3 for r in rows):
-            raise UserError(f"the robot's {name} must be a table with hip, thigh and calf of every leg, not {value!r}")
-        return tuple(tuple(_single(name, part, table[name]) for part in row) for row in rows)
-    if name in ("feet", "ground_geoms"):
-        if not isinstance(value, list | tuple):
-            raise UserError(f"the robot's {name} must be a list of names, not {value!r}")
-        return tuple(_single(name, part, str) for part in value)
-    if name == "model":
-        return Path(_single(name, value, str))
-    return _single(name, value, str if name in ("name", "trunk", "model_xml") else float)
-
-
-def _single(name: str, value: Any, kind: type) -> Any:
-    good = isinstance(value, str) if kind is str else isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or (kind is float and not math.isfinite(value)):
-        raise UserError(f"the robot's {name} has {value!r}, which is no {'name' if kind is str else 'finite number'}")
-    return kind(value)
+def robot_from(data: object, what: str = "the robot") -> Robot:
+    """A robot from its data sheet. Anything that is not one is refused by a sentence; `what` names the data in it."""
+    model = data.get("model") if isinstance(data, dict) else None
+    given = {} if model is None else {"model": Path(decode_value(str, model, f"{what}: model"))}
+    return decode(Robot, data, what, given)
