@@ -8,6 +8,8 @@ import ncap
 from ncap import cli
 from ncap.circuits.animal import animal
 from ncap.circuits.tables import load_circuit, save_circuit
+from ncap.cli.terminal import numbers_in, print_table
+from ncap.errors import UserError
 from ncap.policies.ncap import NCAPPolicy
 from ncap.sim.a1 import A1
 from ncap.sim.robot import describe_robot
@@ -109,6 +111,34 @@ def test_circuit_prints_every_row(capsys):
     assert len(synapses) == 40 + 28 + 4  # of the afferents, the rhythm generator and the motor neurons
 
 
+def test_doctors_advice_keeps_its_square_brackets(capsys, monkeypatch):
+    monkeypatch.setattr("ncap.doctor._can_render", lambda _: True)
+    monkeypatch.setattr("ncap.doctor._version", lambda package: None if package == "ray" else "1.0")
+    assert "pip install 'ncap[cluster]'" in run(capsys, "doctor")[1]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("-0.00", "0.00"), ("-0", "0"), ("-0.0 m/s", "0.0 m/s"), ("-0%", "0%"), ("-0.00 … -0.01", "0.00 … -0.01"),
+        ("[-0.000, 0.1]", "[0.000, 0.1]"), ("-0.001", "-0.001"), ("-0.50", "-0.50"), ("1e-0", "1e-0"), ("x-0", "x-0"),
+        ("[red]no colour[/red] :smile:", "[red]no colour[/red] :smile:"),
+    ],
+)  # fmt: skip
+def test_tables_show_plain_text_and_no_minus_zero(capsys, cell, shown):
+    print_table(("what",), [(cell,)])
+    assert capsys.readouterr().out.splitlines()[-2].strip() == shown
+
+
+def test_a_range_of_numbers_has_both_ends_and_a_limit():
+    assert numbers_in(["0:1:0.25", "0.5,2"]) == [0.0, 0.25, 0.5, 0.75, 1.0, 2.0]
+    assert numbers_in(["1:0:-0.5"]) == [1.0, 0.5, 0.0]
+    assert len(numbers_in(["0:0.9999:1e-4"])) == 10_000
+    for words in (["0:1:1e-4"], ["0:0.5:1e-4", "0.5:1:1e-4"], ["0:1:1e-300"]):
+        with pytest.raises(UserError, match="up to 10,000 numbers are possible, not"):
+            numbers_in(words)
+
+
 def test_doctor_names_the_package_to_install_for_what_is_missing(capsys, monkeypatch):
     monkeypatch.setattr("ncap.doctor._can_render", lambda back_end: back_end != "osmesa")
     code, out, _ = run(capsys, "doctor")
@@ -145,9 +175,32 @@ def evaluated(capsys, *arguments):
 
 def test_evaluate_keeps_its_json_fields(capsys, short):
     assert list(evaluated(capsys, "ncap-flat-walk")) == [
-        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean",
-        "cost_of_transport", "gait",
+        "task", "policy", "parameters", "episodes", "returns", "return_mean", "return_interval", "falls",
+        "speed_mean", "cost_of_transport", "gait",
     ]  # fmt: skip
+
+
+def test_evaluates_json_has_the_interval_of_the_table(capsys, short):
+    found = evaluated(capsys, "random")
+    low, high = found["return_interval"]
+    # the bootstrap of two episodes draws (a, a), (a, b) or (b, b), so 95 % of its means reach from a to b
+    assert [low, high] == sorted(found["returns"])
+    table = run(capsys, "evaluate", "random", "--episodes", "2")[1]
+    assert f"{found['return_mean']:.3f} [{low:.3f}, {high:.3f}], 95 % interval" in table
+
+
+def test_an_untrained_circuit_is_measured_on_a_task_of_any_name(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, "flat-trot", None)  # so that it is taken away again
+    monkeypatch.delitem(TASKS, "flat-trot")
+    (tmp_path / "mine.py").write_text("""
+from dataclasses import replace
+import ncap
+
+ncap.TASKS["flat-trot"] = replace(ncap.TASKS["flat-walk"], name="flat-trot", command=0.5, episode_seconds=0.6)
+""")
+    found = evaluated(capsys, "untrained", "--task", str(tmp_path / "mine.py"))
+    assert found["task"] == "flat-trot"
+    assert found["returns"] == load("untrained").with_command(0.5).evaluate(TASKS["flat-trot"], range(2)).returns
 
 
 def test_a_policy_is_measured_on_its_own_task_and_with_the_circuit_that_is_asked_for(capsys, short, tmp_path):
@@ -177,7 +230,7 @@ def test_a_robot_of_ones_own_is_a_data_sheet_beside_its_model(capsys, short, tmp
     (tmp_path / "mine.json").write_text(json.dumps(same | {"kp": "strong"}))
     code, _, err = run(capsys, "evaluate", "zero", "--robot", str(tmp_path / "mine.json"))
     assert code == 2
-    assert "mine.json: the robot's kp has 'strong', which is no finite number" in err
+    assert "mine.json: kp is 'strong': a number is needed" in err
 
 
 def test_a_task_of_ones_own_is_a_file_that_registers_it(capsys, tmp_path, monkeypatch):
@@ -212,3 +265,15 @@ def test_a_run_is_not_begun_twice_in_one_folder(capsys, short, tmp_path):
     assert "holds a run already: go on with it by --resume, or choose another --out" in err
     assert run(capsys, "train", "--resume", str(tmp_path))[0] == 0
     assert (tmp_path / "best.safetensors").read_bytes() == before
+    code, _, err = run(capsys, "train", "--resume", str(tmp_path), "--seed", "3")
+    assert (code, err) == (2, "ncap: error: a resumed run keeps its own seed: leave out 3\n")
+    code, _, err = run(capsys, "train", "--resume", str(tmp_path), "--out", str(tmp_path / "other"))
+    assert (code, err) == (2, "ncap: error: a resumed run stays in its folder: leave out --out\n")
+
+
+def test_a_cluster_where_nobody_answers_leaves_no_folder(capsys, tmp_path):
+    folder = tmp_path / "run"
+    code, _, err = run(capsys, "train", "flat-walk", "--out", str(folder), "--cluster", "127.0.0.1:1")
+    assert code == 2
+    assert err == "ncap: error: no Ray cluster at '127.0.0.1:1': Connection refused\n"
+    assert not folder.exists()

@@ -115,8 +115,8 @@ def test_evaluate_prints_the_promised_json(capsys):
     cli.main(["evaluate", "zero", "--episodes", "2", "--json", "--threads", "1"])
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
-        "task", "policy", "parameters", "episodes", "returns", "return_mean", "falls", "speed_mean",
-        "cost_of_transport", "gait",
+        "task", "policy", "parameters", "episodes", "returns", "return_mean", "return_interval", "falls",
+        "speed_mean", "cost_of_transport", "gait",
     ]  # fmt: skip
     assert list(found["gait"]) == [
         "label", "frequency_hz", "duty", "left_right_phase", "fore_hind_phase", "concentration",

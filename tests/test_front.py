@@ -18,6 +18,28 @@ def short(monkeypatch):
         monkeypatch.setitem(ncap.TASKS, name, replace(task, episode_seconds=0.6))
 
 
+class Careless(ZeroController):
+    """Acts by whatever it was given."""
+
+    def __init__(self, action):
+        self.action = action
+
+    def act(self, state, observation, command=None):
+        return None, self.action
+
+
+def test_a_controller_may_act_by_lists_and_single_precision(short):
+    zeros = ncap.rollout("flat-walk", "zero", seeds=[0]).returns
+    for action in (np.zeros((1, 4, 3), np.float32), np.zeros((1, 4, 3)).tolist(), np.zeros((1, 4, 3), int)):
+        assert np.array_equal(ncap.rollout("flat-walk", Careless(action), seeds=[0]).returns, zeros)
+
+
+def test_seeds_may_be_an_array(short):
+    expected = ncap.rollout("flat-walk", "zero", seeds=[3, 4]).returns
+    for seeds in (np.array([3, 4]), range(3, 5), (3, np.int32(4))):
+        assert np.array_equal(ncap.rollout("flat-walk", "zero", seeds=seeds).returns, expected)
+
+
 def test_a_shipped_policy_is_measured_in_one_line():
     found = ncap.load("ncap-flat-walk").evaluate("flat-walk", seeds=[0])
     assert (found.task, found.policy, found.episodes, found.parameters) == ("flat-walk", "ncap-flat-walk", 1, 92)
@@ -89,6 +111,49 @@ def test_a_circuit_is_edited_saved_and_put_into_a_body(short, tmp_path):
         (lambda: ncap.rollout(SHORT, "zero", seeds=[0], record=["mood"]), "unknown signal 'mood'; valid"),
         (lambda: ncap.rollout(SHORT, "untrained", seeds=[0], command={"turn": 1.0}), "unknown command 'turn'; valid"),
         (lambda: ncap.Training(seed=-1), "a seed is a number from 0 on, not -1"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds="01"), "seeds are whole numbers in a list, tuple, range or array"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[0.5]), "seeds are whole numbers"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=np.zeros(2)), "seeds are whole numbers"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[None]), "seeds are whole numbers"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=3), "seeds are whole numbers .* not in this int"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds={0: 1}), "seeds are whole numbers .* not in this dict"),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=range(10**8)), "up to 10,000 episodes are played at once"),
+        (
+            lambda: ncap.rollout(SHORT, "zero", seeds=[0], threads=1.5),
+            "the number of threads is a whole number, not float",
+        ),
+        (lambda: ncap.rollout(SHORT, "zero", seeds=[0], threads=10**6), "up to 1,024 threads are possible"),
+        (lambda: ncap.rollout(["flat-walk"], "zero"), "a task is a name or a Task, not list"),
+        (
+            lambda: ncap.rollout(SHORT, None),
+            "a policy is a name, a path, a TrainedPolicy or a controller, not NoneType",
+        ),
+        (lambda: ncap.rollout(3, ZeroController((4, 3))), "a task is a name or a Task, not int"),
+        (lambda: ncap.rollout(SHORT, Careless(None), seeds=[0]), "an action is made of numbers, not of NoneType"),
+        (lambda: ncap.rollout(SHORT, Careless("up"), seeds=[0]), "an action is made of numbers, not of 'up'"),
+        (lambda: ncap.rollout(SHORT, Careless([1.0]), seeds=[0]), r"the shape \(1,\), but \(1, 4, 3\) is needed"),
+        (lambda: ncap.evaluate(7), "a policy is a name, a path or a TrainedPolicy, not int"),
+        (lambda: ncap.evaluate("zero", SHORT, seeds=[]), "at least one episode is needed"),
+        (lambda: ncap.evaluate("zero", SHORT, seeds=[-2]), "a seed is a number from 0 on, not -2"),
+        (
+            lambda: ncap.evaluate("untrained", SHORT, command="fast"),
+            "a brainstem command is made of numbers, not of 'fast'",
+        ),
+        (lambda: ncap.evaluate("untrained", SHORT, command=np.nan), r"brainstem command nan is outside \[0, 1\]"),
+        (lambda: ncap.lesion("untrained", "V0"), "lesions are a list of names, not the text 'V0'"),
+        (lambda: ncap.lesion("untrained", ["V0"], commands=["slow"]), "a brainstem command is made of numbers"),
+        (lambda: ncap.lesion("untrained", ["V0"], commands=[2]), r"command 2 is outside \[0, 1\]"),
+        (lambda: ncap.lesion("untrained", ["V0"], seeds=[]), "at least one episode is needed"),
+        (lambda: ncap.rhythm(None), "a circuit is a name or a CircuitSpec, not NoneType"),
+        (lambda: ncap.rhythm(command="fast"), "a brainstem command is made of numbers, not of 'fast'"),
+        (lambda: ncap.rhythm(command=[0.1, 0.2]), "a brainstem command is one number from 0 on"),
+        (lambda: ncap.rhythm(command=1.5), r"command 1.5 is outside \[0, 1\]"),
+        (lambda: ncap.rhythm(seed=-1), "a seed is a number from 0 on, not -1"),
+        (lambda: ncap.rhythm(seed="x"), "seeds are whole numbers"),
+        (lambda: ncap.rhythm(seconds=np.nan), "a time has numbers that are not finite"),
+        (lambda: ncap.rhythm(seconds=0), "a rhythm is measured for 0.0025 s to 3600 s, not 0 after 8"),
+        (lambda: ncap.rhythm(seconds=1e12), "a rhythm is measured for 0.0025 s to 3600 s"),
+        (lambda: ncap.rhythm(settling=-1), "a time is one number from 0 on, not -1"),
     ],
 )
 def test_a_mistake_is_answered_by_a_sentence(call, sentence):

@@ -1,7 +1,9 @@
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -193,14 +195,122 @@ def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
     assert vector.reset(seed=0)[0].shape == (3, 113)
 
 
-def test_step_before_reset_and_wrong_actions_get_a_sentence():
-    for env, zeros in ((WalkingEnv(), np.zeros(12)), (WalkingVectorEnv(num_envs=2), np.zeros((2, 12)))):
-        with pytest.raises(UserError, match="call reset before step: no episode has begun"):
-            env.step(zeros.astype(np.float32))
-        env.reset(seed=0)
-        with pytest.raises(UserError, match="an action has 12 numbers, not the shape"):
-            env.step(zeros[..., :8].astype(np.float32))
-    with pytest.raises(UserError, match="unknown task 'swim'"):
-        WalkingEnv("swim")
-    with pytest.raises(UserError, match="unknown circuit 'lamprey'; valid: default, released"):
-        WalkingEnv(circuit="lamprey")
+ENVS = {
+    "single": (WalkingEnv, ()),
+    "vector": (lambda **words: WalkingVectorEnv(num_envs=2, **words), (2,)),
+    "circuit": (lambda **words: WalkingEnv(circuit="default", **words), ()),
+}
+
+
+@pytest.fixture(params=ENVS)
+def env_and_zeros(request):
+    make, shape = ENVS[request.param]
+    env = make()
+    size = (env.single_action_space if shape else env.action_space).shape[0]
+    return env, np.zeros((*shape, size), np.float32)
+
+
+def test_a_step_before_reset_gets_a_sentence(env_and_zeros):
+    env, zeros = env_and_zeros
+    with pytest.raises(UserError, match="call reset before step: no episode has begun"):
+        env.step(zeros)
+
+
+def test_lists_and_every_precision_are_accepted_and_are_the_same(env_and_zeros):
+    env, zeros = env_and_zeros
+    seen = []
+    for action in (zeros, zeros.astype(np.float64), zeros.astype(int), zeros.tolist()):
+        env.reset(seed=3)
+        seen.append(env.step(action)[0])
+    assert all(np.array_equal(one, seen[0]) for one in seen)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda a: a[..., :-1], r"the shape \(.*\), not \("),
+        (lambda a: np.append(a, a, axis=-1), r"the shape \(.*\), not \("),
+        (lambda a: a[None], r"the shape \(.*\), not \("),
+        (lambda a: 0.0, r"the shape \(.*\), not \(\)"),
+        (lambda a: [], r"the shape \(.*\), not \(0,\)"),
+        (lambda a: a + np.nan, "an action has numbers that are not finite"),
+        (lambda a: a + np.inf, "an action has numbers that are not finite"),
+        (lambda a: None, "an action is made of numbers, not of NoneType"),
+        (lambda a: "forward", "an action is made of numbers, not of 'forward'"),
+        (lambda a: a.astype(str), "an action is made of numbers, not of ndarray"),
+        (lambda a: a.astype(complex), "an action is made of numbers, not of ndarray"),
+        (lambda a: [[0.0], [0.0, 1.0]], "an action is made of numbers, not of list"),
+        (lambda a: {"hip": 1.0}, "an action is made of numbers, not of dict"),
+    ],
+)
+def test_actions_that_are_none_get_a_sentence_and_change_nothing(env_and_zeros, spoil, complaint):
+    env, zeros = env_and_zeros
+    env.reset(seed=0)
+    expected = env.step(zeros)[0]
+    env.reset(seed=0)
+    with pytest.raises(UserError, match=complaint):
+        env.step(spoil(zeros))
+    assert np.array_equal(env.step(zeros)[0], expected)
+
+
+def test_a_step_after_the_end_gets_a_sentence():
+    env = WalkingEnv(replace(TASKS["flat-walk"], episode_seconds=0.06))  # of two steps
+    env.reset(seed=0)
+    assert [env.step(np.zeros(12))[3] for _ in range(2)] == [False, True]
+    with pytest.raises(UserError, match="call reset before step: the episode has ended"):
+        env.step(np.zeros(12))
+    env.reset()
+    assert not env.step(np.zeros(12))[3]
+
+
+@pytest.mark.parametrize("seed", ["1", 1.5, -1, [1], np.nan, object()])
+def test_a_seed_is_a_whole_number(env_and_zeros, seed):
+    with pytest.raises(UserError, match=r"seeds are whole numbers|a seed is a number from 0 on"):
+        env_and_zeros[0].reset(seed=seed)
+    env_and_zeros[0].reset(seed=np.int64(1))
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ({"task": "swim"}, "unknown task 'swim'"),
+        ({"task": None}, "a task is a name or a Task, not NoneType"),
+        ({"circuit": "lamprey"}, "unknown circuit 'lamprey'; valid: default, released"),
+        ({"robot": "spot"}, "unknown robot 'spot'"),
+        ({"target_speed": "fast"}, "a target speed is made of numbers, not of 'fast'"),
+        ({"target_speed": np.nan}, "a target speed has numbers that are not finite"),
+        ({"target_speed": np.inf}, "a target speed has numbers that are not finite"),
+        ({"target_speed": 0}, "target_speed must be positive"),
+        ({"target_speed": [1.0, 2.0]}, "a target speed is one number"),
+        ({"render_mode": "human"}, "unknown render mode 'human'; valid: rgb_array"),
+        ({"num_envs": 0}, "at least one environment is needed, not 0"),
+        ({"num_envs": 10**9}, "up to 10,000 environments are possible, not 1000000000"),
+        ({"num_envs": "two"}, "the number of environments is a whole number, not str"),
+        ({"num_envs": 2, "threads": 0}, "at least one thread is needed, not 0"),
+        ({"num_envs": 2, "threads": 10**6}, "up to 1,024 threads are possible"),
+        ({"num_envs": 2, "max_episode_steps": 0}, "at least one step is needed, not 0"),
+    ],
+)
+def test_environments_that_cannot_be_get_a_sentence(words, complaint):
+    with pytest.raises(UserError, match=complaint):
+        (WalkingVectorEnv if "num_envs" in words else WalkingEnv)(**words)
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("steps", [800, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", IDS)
+def test_random_steps_stay_finite_and_take_no_more_memory(name, steps):
+    env, rng = gymnasium.make(IDS[name], **MAKE), np.random.default_rng(0)
+    env.reset(seed=0)
+    for step in range(steps):
+        observation, reward, fallen, truncated, _ = env.step(rng.uniform(-1, 1, 12).astype(np.float32))
+        assert np.isfinite(observation).all()
+        assert np.isfinite(reward)
+        if fallen or truncated:
+            env.reset()
+        if step == steps // 4:
+            before = resident()
+    assert resident() - before < 8e6

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from ncap.circuits.animal import animal
 from ncap.circuits.tables import circuit_from, describe_circuit, load_circuit
+from ncap.circuits.units import OscillatorUnit
 from ncap.errors import UserError
+from ncap.evaluation import task_for
 from ncap.files import read_json, read_tensors, write_tensors
 from ncap.learn.settings import Training, training_from
 from ncap.learn.training import read_training, train
@@ -68,9 +70,10 @@ def refused_or_fine(decode, data):
     try:
         return decode(data)
     except UserError as error:
-        assert "\n" not in str(error)
-        assert 0 < len(str(error)) < 1500
-        return None
+        message = str(error)
+    assert message.isprintable()
+    assert 0 < len(message) < 1500
+    return None
 
 
 CIRCUIT = describe_circuit(animal())
@@ -169,7 +172,7 @@ def test_only_regular_files_are_opened(tmp_path, read):
         read(tmp_path / "fifo.json")
     with pytest.raises(UserError, match="is a folder, not a file"):
         read(tmp_path)
-    with pytest.raises(UserError, match="cannot be read|does not exist"):
+    with pytest.raises(UserError, match=r"cannot be read|does not exist"):
         read(tmp_path / ("x" * 5000))
     with pytest.raises(UserError, match="cannot be read"):
         read(tmp_path / "nul\0l")
@@ -378,3 +381,36 @@ def test_tasks_refuse_numbers_that_are_not_finite():
     for change in ({"target_speed": float("inf")}, {"target_speed": float("nan")}, {"episode_seconds": float("nan")}):
         with pytest.raises(UserError, match="must be"):
             replace(TASKS["flat-walk"], **change)
+
+
+# --- words in files that would run code ------------------------------------------------------------------------------
+
+
+def test_a_policy_file_that_names_a_python_file_does_not_run_it(tmp_path):
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n")
+    for about, wish in (({"task": str(trap)}, "say --task"), ({"robot": str(trap)}, "say --robot")):
+        player = replace(load("ncap-flat-walk"), about=about)
+        with pytest.raises(UserError, match=wish):
+            task_for(player)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_whose_task_is_a_python_file_runs_it_only_if_it_is_named_again(runs, tmp_path):
+    folder, own = tmp_path / "run", tmp_path / "own.py"
+    own.write_text(
+        "from dataclasses import replace\nfrom ncap.tasks import TASKS\n"
+        f"TASKS['own'] = replace(TASKS['flat-walk'], name='own')\nimport pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
+    )
+    shutil.copytree(runs[0], folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"task": str(own)}))
+    with pytest.raises(UserError, match="is run only if you name it too"):
+        read_training(folder)
+    assert not (tmp_path / "ran").exists()
+    assert read_training(folder, [str(own)]).task == str(own)
+
+
+def test_times_of_a_neuron_that_no_number_can_hold_are_refused():
+    with pytest.raises(UserError, match="phases may last up to 100 times its adaptation_time"):
+        OscillatorUnit(quiet_time=1e300)

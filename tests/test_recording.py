@@ -1,15 +1,21 @@
 """An episode kept in a file is the episode that was played, with its robot, its ground and its circuit."""
 
+import copy
+import os
+import random
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ncap.circuits.animal import animal, cut
 from ncap.errors import UserError
 from ncap.evaluation import evaluate
-from ncap.files import write_tensors
+from ncap.files import read_tensors, write_tensors
 from ncap.policies.controller import ZeroPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.recording import Recording, is_recording, numbers_in_use, record
@@ -143,3 +149,201 @@ def test_a_policy_file_is_refused(tmp_path):
     assert not is_recording(tmp_path / "p.safetensors")
     with pytest.raises(UserError, match="holds no recording"):
         Recording.load(tmp_path / "p.safetensors")
+
+
+class Parts:
+    """What is in the file of a recording."""
+
+    def __init__(self, path) -> None:
+        self.tensors, description = read_tensors(path)
+        self.about = description["recording"]
+
+
+@pytest.fixture(scope="module")
+def valid(tmp_path_factory):
+    """A recording with everything in it: a circuit, a robot, and ground given by heights."""
+    path = tmp_path_factory.mktemp("valid") / "walk.safetensors"
+    record("untrained", replace(SHORT, terrain=Staircase()), seed=3).save(path)
+    return Parts(path)
+
+
+def refusal(path, tensors, about) -> str:
+    """What is said to a forged file, whose checksum is right."""
+    write_tensors(path, tensors, {"recording": about})
+    with pytest.raises(UserError) as error:
+        Recording.load(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
+    return str(error.value)
+
+
+BUMPY = {"type": "bumpy", "bumpiness": 0.5}
+GRID = {"rows": 5, "columns": 9, "cell": 0.5, "behind": 1.0, "ahead": 3.0, "aside": 1.0, "top": 0.4, "level": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"title": 5}, "title is 5"),
+        ({"seed": -1}, "seed is -1, outside"),
+        ({"seed": "0"}, "seed is '0'"),
+        ({"seed": 10**30}, "seed is 1000"),
+        ({"control_dt": 0.0}, "control_dt is 0.0, outside"),
+        ({"control_dt": float("nan")}, "control_dt is nan"),
+        ({"control_dt": 1e9}, "control_dt is 1000000000.0, outside"),
+        ({"target_speed": "fast"}, "target_speed is 'fast'"),
+        ({"neuron_names": None}, "neuron_names is None"),
+        ({"neuron_names": ["a"]}, "the array neurons has the shape (20, 28), but (20, 1) is needed"),
+        ({"neuron_names": ["a"] * 5000}, "5000 neurons are more than 2000"),
+        ({"colour": "red"}, "unknown entry 'colour'"),
+        ({"terrain": None}, "unknown task 'stairs.py'"),  # which is not run
+        ({"target_speed": None}, "unknown task 'stairs.py'"),
+        ({"terrain": "bumpy"}, "unknown kind of ground"),
+        ({"terrain": {"type": ["bumpy"]}}, "unknown kind of ground"),
+        ({"terrain": BUMPY | {"spacing": 0.0}}, "spacing of its ground is 0 m"),
+        ({"terrain": BUMPY | {"spacing": 1e-9}}, "points, more than 4000000"),
+        ({"terrain": BUMPY | {"ahead": 1e9}}, "ahead of its ground is 1e+09 m"),
+        ({"terrain": BUMPY | {"bumpiness": 2.0}}, "bumpiness 2 is outside"),
+        ({"terrain": BUMPY | {"height": -1.0}}, "height of its ground is -1 m"),
+        ({"terrain": {"type": "heights", "grid": GRID | {"rows": 10**9}}}, "points, more than 4000000"),
+        ({"terrain": {"type": "heights", "grid": GRID | {"rows": 6}}}, "do not fit its grid of 6 × 9 points"),
+        ({"terrain": {"type": "heights", "grid": GRID | {"top": 0.1}}}, "do not fit its grid"),
+        ({"terrain": {"type": "heights", "grid": None}}, "its grid is None"),
+        ({"robot": "a1"}, "table"),
+        ({"robot": {}}, "missing"),
+        ({"circuit": {}}, "its circuit is for the body None"),
+        ({"circuit": {"plan": "chain-900"}}, "its circuit is for the body 'chain-900'"),
+        ({"circuit": {"plan": "quadruped", "neurons": [0] * 10**5}}, "more than 2000 rows"),
+    ],
+)
+def test_a_forged_fact_is_named_with_its_value(valid, tmp_path, changes, said):
+    tensors, about = valid.tensors, valid.about
+    assert said in refusal(tmp_path / "forged.safetensors", tensors, about | {"task": "stairs.py"} | changes)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '<include file="/etc/passwd"/>',
+        '<worldbody><replicate count="1000000000"><geom size="1"/></replicate></worldbody>',
+        '<asset><mesh file="/dev/zero"/></asset>',
+        '<asset><texture name="t" type="2d" builtin="flat" width="99999" height="99999"/></asset>',
+        '<size memory="900G"/>',
+    ],
+)
+def test_a_recorded_model_opens_no_file_and_has_bounds(valid, tmp_path, part):
+    tensors, about = valid.tensors, valid.about
+    text = about["robot"]["model_xml"].replace("</mujoco>", f"{part}</mujoco>")
+    said = refusal(tmp_path / "forged.safetensors", tensors, about | {"robot": about["robot"] | {"model_xml": text}})
+    assert "which a recording may not have" in said
+    said = refusal(tmp_path / "forged.safetensors", tensors, about | {"robot": about["robot"] | {"model_xml": ""}})
+    assert "the text of the model of its robot 'a1' is missing" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("position", lambda x: x[:, :2], "the array position has the shape (20, 2), but (20, 3) is needed"),
+        ("position", lambda x: x[:0], "it has 0 steps"),
+        ("position", lambda x: np.float64(1.0), "it has 0 steps"),
+        ("position", lambda x: np.zeros((50_001, 3)), "it has 50001 steps"),
+        ("velocity", lambda x: x[:-1], "the array velocity has the shape (19, 3), but (20, 3) is needed"),
+        ("neurons", lambda x: np.zeros((10**12, 0)), "the array neurons has the shape (1000000000000, 0)"),
+        ("quaternion", lambda x: x * np.nan, "the array quaternion has numbers that are none"),
+        ("action", lambda x: x + 1e7, "the array action has numbers that are none, or larger than 1e+06"),
+        ("foot_force", lambda x: x.astype(np.int64), "the array foot_force has numbers that are none"),
+        ("joint_position", None, "the array joint_position is missing"),
+        ("numbers", lambda x: x[:-1], "numbers, but its circuit"),
+        ("heights", None, "unknown kind of ground 'heights'"),
+        ("heights", lambda x: x * np.nan, "do not fit its grid"),
+    ],
+)
+def test_a_forged_array_is_named(valid, tmp_path, name, change, said):
+    tensors, about = dict(valid.tensors), valid.about
+    if change is None:
+        del tensors[name]
+    else:
+        tensors[name] = np.asarray(change(tensors[name]))
+    assert said in refusal(tmp_path / "forged.safetensors", tensors, about)
+    assert "unknown array" in refusal(tmp_path / "forged.safetensors", valid.tensors | {"more": np.zeros(3)}, about)
+
+
+def test_what_is_no_file_is_no_recording(tmp_path):
+    os.mkfifo(tmp_path / "fifo")  # whoever opens it waits for ever
+    for path in (tmp_path / "fifo", tmp_path, tmp_path / ("x" * 300), tmp_path / "nul\0"):
+        assert not is_recording(path)
+        with pytest.raises(UserError):
+            Recording.load(path)
+
+
+NASTY = (None, True, -1, 0, 7, 10**30, 0.5, 1e-9, 1e6, 1e300, float("nan"), float("inf"), "", "x", "<svg>", "\0")
+PIECES = ("", "<", '"', "nan", "-1", "1e300", "</body>", "<geom/>", "\0")
+
+
+def places(tree, path=()):
+    """The way to every value of JSON data, of long lists only the first ones."""
+    children = tree.items() if isinstance(tree, dict) else enumerate(tree[:3]) if isinstance(tree, list) else ()
+    for key, child in children:
+        yield (*path, key)
+        yield from places(child, (*path, key))
+
+
+def mutated(rng: random.Random, tensors, about) -> None:
+    """Change one thing of a recording: a fact, an array, or the text of its model."""
+    kind = rng.choice(("fact", "gone", "array", "model"))
+    if kind == "array" and tensors:
+        name = rng.choice(sorted(tensors))
+        values = np.array(tensors[name], ndmin=1)
+        if values.size:
+            values.flat[rng.randrange(values.size)] = rng.choice((np.nan, np.inf, 1e30, -1e6, 0.0))
+        forms = (values, values, values[1:], values.T, values.astype("f4"), values[..., None], np.zeros(()))
+        tensors[name] = rng.choice(forms)
+        return
+    text = about["robot"].get("model_xml") if isinstance(about.get("robot"), dict) else None
+    if kind == "model" and isinstance(text, str) and text:
+        first = rng.randrange(len(text))
+        about["robot"]["model_xml"] = text[:first] + rng.choice(PIECES) + text[first + rng.randrange(9) :]
+        return
+    *way, last = rng.choice(sorted(places(about), key=str))
+    parent = about
+    for key in way:
+        parent = parent[key]
+    if kind == "gone":
+        del parent[last]
+    else:
+        parent[last] = rng.choice((*NASTY, [], {}, {"type": "flat"}, [[[]]]))
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_a_mutated_recording_is_drawn_or_refused_by_a_sentence(valid, tmp_path, seed):
+    write_replay = pytest.importorskip("ncap.view.replay").write_replay
+    rng, tensors, about = random.Random(seed), dict(valid.tensors), copy.deepcopy(valid.about)
+    for _ in range(rng.choice((1, 1, 2))):
+        mutated(rng, tensors, about)
+    path = tmp_path / "forged.safetensors"
+    write_tensors(path, tensors, {"recording": about})
+    with suppress(UserError):
+        write_replay(Recording.load(path), tmp_path / "walk.html")
+
+
+class Failing:
+    """A controller that stands for three steps and then gives no numbers."""
+
+    def reset(self, seeds, command=None):
+        return 0
+
+    def act(self, state, observation, command=None):
+        return state + 1, np.full((1, 4, 3), 0.0 if state < 3 else np.nan)
+
+    def signals(self, state):
+        return {}
+
+
+def test_the_step_in_which_a_simulation_fails_is_not_kept(tmp_path):
+    kept = record(Failing(), SHORT, title="failing")
+    assert len(kept.position) == 3
+    kept.save(tmp_path / "failing.safetensors")
+    assert len(Recording.load(tmp_path / "failing.safetensors").position) == 3

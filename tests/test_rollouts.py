@@ -232,3 +232,10 @@ def test_sensors_in_the_last_physics_step_only_change_nothing_but_the_cost(monke
     fast = rollout(SHORT["flat-walk"], FLAILS, [1, 3], record=EVERYTHING)
     monkeypatch.setattr(Simulation, "_show_sensors", lambda self, shown: None)
     assert same(fast, rollout(SHORT["flat-walk"], FLAILS, [1, 3], record=EVERYTHING))
+
+
+def test_a_robot_that_leaves_the_end_of_the_world_has_fallen():
+    arena = Arena(TASKS["bumpy-walk"], 1)
+    arena.start(np.zeros(1, int), [0])
+    arena.simulation._qpos[0, 2] = -1.5
+    assert arena.step(np.zeros(1, int), np.zeros((1, 4, 3))).fallen[0]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis.gaits import Gait, circular_mean, measure_footfalls
 from ncap.errors import UserError
-from ncap.policies.controller import Command, Controller
+from ncap.policies.controller import Command, Controller, check_seeds
 from ncap.rollouts import Episodes, rollout
 from ncap.tasks import TASKS, Task, build, find_task, with_robot
 
@@ -52,6 +52,8 @@ class Evaluation:
     episodes: int
     returns: list[float]
     return_mean: float
+    return_interval: tuple[float, float]
+    """95 % interval of the mean return, from a bootstrap over episodes."""
     falls: int
     speed_mean: float
     """m/s forward, in the robot's frame."""
@@ -88,16 +90,25 @@ class Player(Protocol):
         ...
 
 
+def known_task(task: str | Task) -> Task:
+    """A task, given itself or by its name."""
+    if not isinstance(task, str | Task):
+        raise UserError(f"a task is a name or a Task, not {type(task).__name__}")
+    return find_task(task) if isinstance(task, str) else task
+
+
 def task_for(player: Player, task: str | Task | None = None, robot: str | None = None) -> Task:
     """The task to measure a policy on: the given one, or the one that it was trained for; on its robot or another.
 
     A policy that acts in another control step than the task is refused: it would not be the policy that was trained.
     """
     trained_for = player.about.get("task")
-    if task is None and trained_for is not None and trained_for not in TASKS and not str(trained_for).endswith(".py"):
+    if task is None and trained_for is not None and trained_for not in TASKS:  # a file's word runs no Python file
         raise UserError(f"{player.name} was trained for {trained_for!r}, which is not known here: say --task")
-    found = task if isinstance(task, Task) else find_task(task or trained_for or DEFAULT_TASK)
+    found = known_task(task if task is not None else trained_for or DEFAULT_TASK)
     body = robot or player.about.get("robot")
+    if robot is None and str(body).endswith(".py"):
+        raise UserError(f"{player.name} was trained with the robot of {body!r}: say --robot")
     if body is not None and body != found.robot.name:
         found = with_robot(found, body)
     if not np.isclose(player.policy.control_dt, found.control_dt):
@@ -121,11 +132,13 @@ def evaluate(
     threads: int = 1,
 ) -> Evaluation:
     """Play one episode per seed and summarise. Without a command: the policy's own."""
-    if not len(seeds):
-        raise UserError("at least one episode is needed")
+    from ncap.analysis import stats  # SciPy's statistics take a second to import
+
+    seeds = check_seeds(seeds)
     said = own_command(player, task) if command is None else command
     episodes = rollout(task, player.controller(len(seeds)), seeds, command=said, threads=threads, record=RECORDED)
     speed = float(np.nanmean(episodes.signals["velocity"][..., 0]))
+    mean = stats.estimate(episodes.returns)
     return Evaluation(
         task=task.name,
         policy=player.name,
@@ -133,6 +146,7 @@ def evaluate(
         episodes=len(seeds),
         returns=[float(value) for value in episodes.returns],
         return_mean=float(episodes.returns.mean()),
+        return_interval=(mean.low, mean.high),
         falls=int(episodes.fell.sum()),
         speed_mean=speed,
         cost_of_transport=transport_cost(task, episodes, speed),

@@ -40,6 +40,8 @@ LONGEST_SHOWN: Final = 60
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file's content at once: a reader, or a crash, sees the old or the new, never a part."""
+    if not path.name:  # "." and "/"
+        raise UserError(f"{path} is a folder, not the name of a file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from ncap.circuits.animal import cut, find_circuit
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.rhythm import EXTENSOR_STANCE, check_command, rhythm_inputs
 from ncap.circuits.spec import CircuitSpec
-from ncap.evaluation import Evaluation, own_command, task_for
+from ncap.errors import UserError
+from ncap.evaluation import Evaluation, known_task, own_command, task_for
 from ncap.evaluation import evaluate as evaluate_player
-from ncap.policies.controller import Command, Controller
+from ncap.policies.controller import Command, Controller, check_seeds, finite
 from ncap.rollouts import Episodes
-from ncap.tasks import Task, find_task
+from ncap.tasks import Task
 from ncap.trained import TrainedPolicy, load
 
 if TYPE_CHECKING:
@@ -28,11 +29,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+LONGEST: Final = 3600.0
+"""Longest time for which a rhythm is measured, s."""
+
 Player = str | Path | TrainedPolicy
 """A policy, or its name, run directory or file."""
 
 
 def _loaded(policy: Player) -> TrainedPolicy:
+    if not isinstance(policy, str | Path | TrainedPolicy):
+        raise UserError(f"a policy is a name, a path or a TrainedPolicy, not {type(policy).__name__}")
     return policy if isinstance(policy, TrainedPolicy) else load(policy)
 
 
@@ -46,13 +52,16 @@ def rollout(
     record: Sequence[str] = (),
 ) -> Episodes:
     """Play one episode of a task per seed; see ncap.rollouts.rollout for what can be recorded."""
+    seeds = check_seeds(seeds)
     if isinstance(policy, str | Path | TrainedPolicy):
         player = _loaded(policy)
         world = task_for(player, task)
         command = own_command(player, world) if command is None else command
         controller = player.controller(len(seeds))
     else:
-        world, controller = find_task(task) if isinstance(task, str) else task, policy
+        if not (hasattr(policy, "reset") and hasattr(policy, "act")):
+            raise UserError(f"a policy is a name, a path, a TrainedPolicy or a controller, not {type(policy).__name__}")
+        world, controller = known_task(task), policy
     return rollouts.rollout(world, controller, seeds, command=command, threads=threads, record=record)
 
 
@@ -134,10 +143,18 @@ def rhythm(
 
     circuit: a table, a preset or a file; it needs neurons called extensor. `seconds` are kept, after `settling` ones.
     """
+    if not isinstance(circuit, str | CircuitSpec):
+        raise UserError(f"a circuit is a name or a CircuitSpec, not {type(circuit).__name__}")
+    command, seconds, settling = (
+        _positive(value, what)
+        for value, what in ((command, "a brainstem command"), (seconds, "a time"), (settling, "a time"))
+    )
     spec = cut(find_circuit(circuit) if isinstance(circuit, str) else circuit, without)
+    if not spec.dt <= seconds <= LONGEST or settling > LONGEST:
+        raise UserError(f"a rhythm is measured for {spec.dt:g} s to {LONGEST:g} s, not {seconds:g} after {settling:g}")
     core = Circuit(spec)
     columns = core.columns("extensor")
-    state = core.reset(1, seeding.generator(seed, "rhythm"))
+    state = core.reset(1, seeding.generator(check_seeds([seed])[0], "rhythm"))
     inputs = rhythm_inputs(core, np.array([check_command(command)]))
     for _ in range(round(settling / core.dt)):
         state = core.step(state, inputs)
@@ -146,3 +163,11 @@ def rhythm(
         state = core.step(state, inputs)
         row[:] = core.outputs(state)[0, columns]
     return Rhythm(command=command, dt=core.dt, stance=stance, gait=measure_gait(stance, core.dt, EXTENSOR_STANCE))
+
+
+def _positive(value: float, what: str) -> float:
+    """One finite number from 0 on, as a float."""
+    found = finite(value, what)
+    if found.ndim or found < 0:
+        raise UserError(f"{what} is one number from 0 on, not {value}")
+    return float(found)

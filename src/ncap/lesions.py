@@ -17,6 +17,7 @@ from ncap.analysis import plots
 from ncap.circuits.rhythm import check_command
 from ncap.errors import UserError
 from ncap.evaluation import foot_gaits, own_command, summarise_gaits
+from ncap.policies.controller import check_seeds, numbers
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import rollout
 from ncap.tasks import Task
@@ -64,8 +65,12 @@ def lesion(
     """
     if not isinstance(trained.policy, NCAPPolicy):
         raise UserError(f"{trained.name} has no circuit, so there is nothing to cut")
-    own = own_command(trained, task)
-    said = [check_command(c) for c in commands] or [trained.policy.command if own is None else own]
+    own, seeds = own_command(trained, task), check_seeds(seeds)
+    if isinstance(without, str):
+        raise UserError(f"lesions are a list of names, not the text {without!r}")
+    said = [check_command(c) for c in np.atleast_1d(numbers(commands, "a brainstem command")).tolist()] or [
+        trained.policy.command if own is None else own
+    ]
     players = {INTACT: trained} | {name: trained.without([name]) for name in without}
     rows = []
     for name, player in players.items():

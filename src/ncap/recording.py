@@ -3,8 +3,11 @@
 `record` plays one, a robot's flight recorder writes one, replays and videos draw one. Shapes: T control steps, N
 neurons of the rhythm generator, legs in the order of the body plan; SI units. The simulator is imported only where an
 episode is played or a task looked up, because the machine beside a robot has none.
+
+Recordings are sent around, so a file is not trusted: `Recording.load` gives one that can be drawn, or a sentence.
 """
 
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,14 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.circuits.circuit import initial_numbers
 from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.errors import UserError, unknown_name
-from ncap.files import read_tensors, write_tensors
+from ncap.files import decode, read_tensors, shown, write_tensors
+from ncap.plan import LEGS, QUADRUPED
 from ncap.policies.controller import Command, Controller
 from ncap.policies.ncap import NCAPController, NCAPPolicy
 from ncap.sim.robot import Robot, describe_robot, robot_from
-from ncap.sim.terrain import Bumpy, Flat, Grid, Terrain
+from ncap.sim.terrain import CELLS_PER_BUMP, Bumpy, Flat, Grid, Terrain
 from ncap.trained import TrainedPolicy, load
 
 if TYPE_CHECKING:
@@ -27,10 +32,58 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_SIGNALS: Final = ("position", "quaternion", "joint_position", "foot_force", "velocity", "action")
+JOINTS: Final = 3
+"""Joints of a leg."""
+LONGEST: Final = 50_000
+"""Longest recording that is read, control steps: 25 minutes of a robot that acts every 0.03 s."""
+LARGEST: Final = 1e6
+"""Largest number that is read, in SI units."""
+MOST_ROWS: Final = 2_000
+"""Most rows of a circuit's table, and most neurons, that are read."""
+MOST_POINTS: Final = 4_000_000
+"""Most points of a height field that are read."""
+_SIGNALS: Final = {
+    "position": (3,),
+    "quaternion": (4,),
+    "joint_position": (len(LEGS), JOINTS),
+    "foot_force": (len(LEGS),),
+    "velocity": (3,),
+    "action": (len(LEGS), JOINTS),
+}
+"""Signals of every episode, and the shape of one step of them."""
 _FACTS: Final = ("title", "task", "seed", "control_dt", "target_speed", "neuron_names")
 _TERRAINS: Final = {"flat": Flat, "bumpy": Bumpy}
 """Terrains that are stored by their numbers; any other is stored by its heights."""
+_BOUNDS: Final = {"seed": (0, 2**63), "control_dt": (1e-4, 1.0), "target_speed": (0.0, 100.0)}
+_FORBIDDEN: Final = re.compile(
+    r"<\s*(include|replicate|composite|flexcomp|attach|model|extension|plugin|hfield|skin|size|custom|sensor)\b"
+    r"|\bfile\s*=|<\s*mesh\b[^>]*\bbuiltin\s*=|\b(width|height)\s*=\s*[\"']\s*\d{4}",
+    re.IGNORECASE,
+)
+"""What the text of a recorded model may not have: other files, and elements that can be of any size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _About:
+    """The facts in a file, as `Recording.save` writes them."""
+
+    title: str
+    task: str
+    seed: int
+    control_dt: float
+    neuron_names: tuple[str, ...] = ()
+    target_speed: float | None = None
+    robot: Any = None
+    circuit: Any = None
+    terrain: Any = None
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _BOUNDS.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise UserError(f"{name} is {value}, outside [{low:g}, {high:g}]")
+        if len(self.neuron_names) > MOST_ROWS:
+            raise UserError(f"{len(self.neuron_names)} neurons are more than {MOST_ROWS}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,32 +157,28 @@ class Recording:
     def load(cls, path: Path) -> "Recording":
         """Read what `save` wrote; anything else is refused with the reason."""
         tensors, description = read_tensors(path)
-        about = description.get("recording")
-        if about is None:
+        if "recording" not in description:
             raise UserError(f"{path} holds no recording")
-        heights = tensors.pop("heights", None)
-        values: dict[str, Any] = about | tensors | {"neuron_names": tuple(about["neuron_names"])}
         try:
-            if "robot" in about:
-                values["robot"] = robot_from(about["robot"])
-            if "circuit" in about:
-                values["circuit"] = circuit_from(about["circuit"])
-            if "terrain" in about:
-                values["terrain"] = _terrain_from(about["terrain"], heights)
-            else:
-                from ncap.tasks import find_task
-
-                find_task(about["task"])  # whose ground is drawn
-            return cls(**values)
+            about = decode(_About, description["recording"], "its description")
+            signals = _signals_from(tensors, len(about.neuron_names))
+            circuit = _circuit_from(about.circuit, len(signals["numbers"]))
+            if about.terrain is None or about.target_speed is None:
+                _check_task(about.task)  # whose ground and speed are meant
+            values: dict[str, Any] = signals | {name: getattr(about, name) for name in _FACTS}
+            terrain = _terrain_from(about.terrain, tensors.get("heights"))
+            return cls(**values, robot=_robot_from(about.robot), terrain=terrain, circuit=circuit)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-        except TypeError as error:
-            raise UserError(f"{path} is no recording that this version can read ({error})") from None
 
 
 def is_recording(path: Path) -> bool:
     """Whether a path is a file that holds a recording. A file that is none of ours is refused with the reason."""
-    return path.is_file() and "recording" in read_tensors(path)[1]
+    try:
+        there = path.is_file()
+    except OSError:  # a name that no file can have
+        return False
+    return there and "recording" in read_tensors(path)[1]
 
 
 def record(
@@ -168,7 +217,7 @@ def record(
         names, circuit = controller.circuit.neurons, controller.policy.circuit
     wanted = (*_SIGNALS, *(("neurons",) if names else ()))
     episode = rollout(found, controller, [seed], command=command, record=wanted)
-    lived = int(episode.steps[0])
+    lived = int(episode.steps[0]) - int(episode.diverged[0])  # a step that failed has no numbers
     kept: dict[str, Any] = {name: values[0, :lived] for name, values in episode.signals.items()}
     kept.setdefault("neurons", np.zeros((lived, 0)))
     return Recording(
@@ -211,13 +260,90 @@ def _describe_terrain(terrain: Terrain) -> dict[str, Any]:
     return {"type": "flat"} if terrain.grid is None else {"type": "heights", "grid": asdict(terrain.grid)}
 
 
-def _terrain_from(data: Any, heights: Any) -> Terrain:
+def _signals_from(tensors: dict[str, Array], neurons: int) -> dict[str, Array]:
+    """The arrays of a file, with shapes that fit each other and numbers that can be drawn."""
+    shapes: dict[str, tuple[int, ...]] = _SIGNALS | {"neurons": (neurons,)}
+    for name in tensors.keys() - shapes.keys() - {"numbers", "heights"}:
+        raise unknown_name("array", shown(name)[1:-1], (*shapes, "numbers", "heights"))
+    for name in shapes:
+        if name not in tensors:
+            raise UserError(f"the array {name} is missing")
+    steps = len(tensors["position"]) if tensors["position"].ndim else 0
+    if not 1 <= steps <= LONGEST:
+        raise UserError(f"it has {steps} steps, outside [1, {LONGEST}]")
+    for name, shape in shapes.items():
+        if tensors[name].shape != (steps, *shape):
+            raise UserError(f"the array {name} has the shape {tensors[name].shape}, but {(steps, *shape)} is needed")
+    found = {name: tensors[name] for name in shapes} | {"numbers": tensors.get("numbers", np.zeros(0))}
+    if found["numbers"].ndim != 1:
+        raise UserError(f"the array numbers has the shape {found['numbers'].shape}, but (K,) is needed")
+    for name, values in found.items():
+        if values.dtype.kind != "f" or not (np.abs(values) <= LARGEST).all():  # nor is NaN
+            raise UserError(f"the array {name} has numbers that are none, or larger than {LARGEST:g}")
+    return {name: values.astype(np.float64) for name, values in found.items()}
+
+
+def _check_task(name: str) -> None:
+    """Refuse a task that is not known. A recording can name one, but not the file of Python that makes it."""
+    from ncap.tasks import TASKS
+
+    if name not in TASKS:
+        raise unknown_name("task", shown(name)[1:-1], TASKS)
+
+
+def _robot_from(data: Any) -> Robot | None:
+    if data is None:
+        return None
+    robot = robot_from(data)
+    if not robot.model_xml:
+        raise UserError(f"the text of the model of its robot {shown(robot.name)} is missing")
+    if found := _FORBIDDEN.search(robot.model_xml):
+        raise UserError(f"the model of its robot {shown(robot.name)} has {found[0]!r}, which a recording may not have")
+    return robot
+
+
+def _circuit_from(data: Any, numbers: int) -> CircuitSpec | None:
+    if data is None:
+        return None
+    rows = data.values() if isinstance(data, dict) else ()
+    if sum(len(group) for group in rows if isinstance(group, list)) > MOST_ROWS:
+        raise UserError(f"its circuit has more than {MOST_ROWS} rows")
+    if isinstance(data, dict) and data.get("plan") != QUADRUPED.name:
+        raise UserError(
+            f"its circuit is for the body {shown(data.get('plan'))}, but a recording has {QUADRUPED.name!r}"
+        )
+    circuit = circuit_from(data)
+    if numbers not in (0, len(initial_numbers(circuit))):
+        raise UserError(f"it has {numbers} numbers, but its circuit {len(initial_numbers(circuit))}")
+    return circuit
+
+
+def _terrain_from(data: Any, heights: Any) -> Terrain | None:
     """The inverse of `_describe_terrain`."""
+    if data is None:
+        return None
     values = dict(data) if isinstance(data, dict) else {}
     kind = values.pop("type", None)
-    if kind == "heights" and heights is not None:
-        return RecordedGround(grid=Grid(**values["grid"]), points=heights)
-    if kind not in _TERRAINS:
-        raise unknown_name("kind of ground", str(kind), (*_TERRAINS, "heights"))
-    terrain: Terrain = _TERRAINS[kind](**values)
+    if kind == "heights" and heights is not None and set(values) == {"grid"}:
+        grid = decode(Grid, values["grid"], "its grid")
+        _check_extent(asdict(grid), grid.cell)
+        if heights.shape != (grid.rows, grid.columns) or not (np.abs(heights) <= 1.000001 * grid.top).all():
+            raise UserError(f"its heights do not fit its grid of {grid.rows} × {grid.columns} points")
+        return RecordedGround(grid=grid, points=heights)
+    if not isinstance(kind, str) or kind not in _TERRAINS:
+        raise UserError(f"unknown kind of ground {shown(kind)}; valid: {', '.join(_TERRAINS)}, and heights with a grid")
+    terrain: Terrain = decode(_TERRAINS[kind], values, "its ground")
+    if isinstance(terrain, Bumpy):
+        _check_extent(asdict(terrain), terrain.spacing / CELLS_PER_BUMP)
     return terrain
+
+
+def _check_extent(values: dict[str, float], cell: float) -> None:
+    """Refuse a height field that is no field, or too large, before it is made."""
+    for name in ("height", "top", "spacing", "cell", "behind", "ahead", "aside"):
+        if name in values and not 0.0 < values[name] <= 1e4:
+            raise UserError(f"{name} of its ground is {values[name]:g} m, outside (0, 10000]")
+    columns, rows = (values["behind"] + values["ahead"]) / cell, 2 * values["aside"] / cell
+    for across, along in ((columns, rows), (values.get("columns", 2), values.get("rows", 2))):
+        if min(across, along) < 1 or across * along > MOST_POINTS:
+            raise UserError(f"its ground has {along:g} × {across:g} points, more than {MOST_POINTS} or too few")

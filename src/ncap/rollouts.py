@@ -6,14 +6,15 @@ terrain and start, so that candidates are compared on the same episode (common r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import index
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
-from ncap.policies.controller import Command, Controller
+from ncap.policies.controller import MOST_INDIVIDUALS, Command, Controller, check_seeds, numbers
 from ncap.rewards import FALL
 from ncap.rotations import pitch_of, roll_of
 from ncap.sim.camera import Camera
@@ -24,6 +25,9 @@ from ncap.threads import one_blas_thread
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
+
+LOST_HEIGHT: Final = -1.0
+"""Height of a trunk that has left the world, m."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +66,28 @@ class Outcome(NamedTuple):
         return np.asarray(sum(self.terms.values()))
 
 
+MOST_THREADS: Final = 1024
+
+
+def check_count(number: object, what: str, most: int) -> int:
+    """A whole number from 1 to `most` of something whose name stands in the singular; otherwise an error."""
+    try:
+        found = index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise UserError(f"the number of {what}s is a whole number, not {type(number).__name__}") from None
+    if found < 1:
+        raise UserError(f"at least one {what} is needed, not {found}")
+    if found > most:
+        raise UserError(f"up to {most:,} {what}s are possible, not {found}")
+    return found
+
+
 class Arena:
     """P robots that play a task, each in its own episode. Gymnasium's environments and `rollout` both run on it."""
 
     def __init__(self, task: Task, individuals: int, *, threads: int = 1) -> None:
-        if threads < 1:
-            raise UserError(f"at least one thread is needed, not {threads}")
+        check_count(threads, "thread", MOST_THREADS)
+        check_count(individuals, "robot", MOST_INDIVIDUALS)
         self.task, self.world = task, build(task)
         self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
         self.measured: Measurements
@@ -106,7 +126,8 @@ class Arena:
         diverged[failed] = True
         limit = np.deg2rad(self.task.fall_deg)
         upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch_of(now.up)) <= limit)
-        fallen = ~upright | now.trunk_touches | diverged
+        below = now.position[:, 2] < LOST_HEIGHT  # beyond the end of the ground
+        fallen = ~upright | now.trunk_touches | below | diverged
         terms = {term.name: np.where(diverged, 0.0, term.value(now, self.task)) for term in self.task.rewards}
         terms[FALL] = np.where(fallen, -self.task.fall_penalty, 0.0)
         return Outcome(terms, fallen, diverged)
@@ -128,9 +149,8 @@ def rollout(
     Measurements, "observation", "action", "reward", reward terms, and the controller's own. Individuals that have
     fallen are no longer stepped.
     """
+    seeds = check_seeds(seeds)
     individuals = len(seeds)
-    if not individuals:
-        raise UserError("at least one episode is needed: seeds is empty")
     arena, alive = Arena(task, individuals, threads=threads), np.arange(individuals)
     arena.start(alive, seeds)
     fell, diverged = np.zeros(individuals, bool), np.zeros(individuals, bool)
@@ -144,7 +164,8 @@ def rollout(
         observation = arena.observation()
         observation[fell] = 0.0
         state, action = controller.act(state, observation, command)
-        if t == 0 and action.shape != (individuals, *task.joints):
+        action = numbers(action, "an action")
+        if action.shape != (individuals, *task.joints):
             wanted = (individuals, *task.joints)
             raise UserError(f"the controller's actions have the shape {action.shape}, but {wanted} is needed")
         outcome = arena.step(alive, action)

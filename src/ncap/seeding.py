@@ -13,6 +13,6 @@ from ncap.errors import UserError
 
 def generator(seed: int, stream: str, *address: int) -> np.random.Generator:
     """The random generator that belongs to an address. Seed and address are non-negative integers."""
-    if min(seed, *address, 0) < 0:
-        raise UserError(f"a seed is a number from 0 on, not {seed}")
+    if not all(isinstance(part, int | np.integer) and part >= 0 for part in (seed, *address)):
+        raise UserError(f"a seed is a number from 0 on, not {seed!r}")
     return np.random.default_rng([seed, zlib.crc32(stream.encode()), *address])

@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 
 from ncap import seeding
-from ncap.errors import UserError
+from ncap.errors import UserError, unknown_name
 from ncap.registry import Registry
 from ncap.rewards import SPEED, YAW, RewardTerm
 from ncap.sim.a1 import A1
 from ncap.sim.robot import SENSES, Robot, find_robot
 from ncap.sim.terrain import Bumpy, Flat, Terrain
-from ncap.sim.world import Variation, World
+from ncap.sim.world import CONTACTS, Variation, World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,8 @@ class Task:
         for name in ("episode_seconds", "control_dt", "physics_dt"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"task {self.name}: {name} must be a positive number of seconds")
+        if self.contact not in CONTACTS:
+            raise unknown_name("contact preset", self.contact, CONTACTS)
         if not 0.0 <= self.command <= 1.0:
             raise UserError(f"task {self.name}: brainstem command {self.command:g} is outside [0, 1]")
         if not 0 < self.friction[0] <= self.friction[1]:

@@ -49,9 +49,22 @@ def test_a_network_of_5_ms_with_jitter_and_loss_does_not_delay_damping_beyond_50
     assert 0 <= twin.damped_at - FAULT_AT <= 0.050
 
 
-def test_a_robot_that_hears_no_commands_damps_itself():
-    twin, _ = fly("deaf")
-    assert 0 <= twin.damped_at - FAULT_AT <= 0.050
+@pytest.mark.parametrize("policy", ["untrained", "zero"])
+def test_a_robot_that_hears_no_commands_damps_itself_and_ours_notice_within_half_a_second(policy):
+    twin, outcome = fly("deaf", policy=policy)
+    assert 0 <= twin.damped_at - FAULT_AT <= 0.050  # by itself
+    # what is sent from now on is damping: when it hears again, it is not driven up at full torque
+    assert outcome.fault.kind == "not following"
+    assert 0 < outcome.fault.at - FAULT_AT < 0.5
+    assert [name for name, _ in outcome.phases][-1] == "damping"
+
+
+def test_a_robot_that_never_hears_a_command_is_noticed_before_it_should_stand():
+    twin = Twin(faults=[(0.0, "deaf")])
+    outcome = Deployment(TwinLink(twin), load("zero"), armed=True, schedule=SHORT).run()
+    assert outcome.fault.kind == "not following"
+    assert outcome.fault.at < 0.2 + SHORT.low + SHORT.stand
+    assert twin.heard == 0
 
 
 def test_every_fault_of_the_twin_has_a_test():

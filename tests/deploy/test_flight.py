@@ -2,16 +2,19 @@
 
 import gc
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ncap.circuits.tables import describe_circuit
 from ncap.deploy.contract import checksum
-from ncap.deploy.flight import PHASES, FlightRecorder, facts_about, read_log, write_recording
+from ncap.deploy.flight import PHASES, FlightRecorder, facts_about, read_log, row_layout, write_recording
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.odometry import feet
@@ -129,6 +132,139 @@ def test_flights_are_never_overwritten_and_other_folders_are_refused(flown, tmp_
         read_log(tmp_path)
 
 
+def test_a_recording_that_cannot_be_written_is_said_and_leaves_the_log(flown, tmp_path):
+    facts = read_log(flown[0])[0]
+    with FlightRecorder(tmp_path / "flight", facts) as recorder:
+        recorder._log.write((flown[0] / "log.rows").read_bytes())
+        (tmp_path / "flight" / "recording.safetensors").mkdir()
+    assert "cannot write" in recorder.failure
+    assert "recording.safetensors" in recorder.failure
+    assert len(read_log(tmp_path / "flight")[1]) == len(read_log(flown[0])[1])
+
+
+def test_a_flight_that_was_refused_leaves_nothing_behind(flown, tmp_path):
+    with FlightRecorder(tmp_path / "flight", read_log(flown[0])[0]):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+class Small:
+    """A flight's folder, its facts and its log as bytes; with a short repr."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+
+@pytest.fixture(scope="module")
+def small(flown, tmp_path_factory):
+    """A flight of 300 rows, in the middle of which the policy begins."""
+    folder = tmp_path_factory.mktemp("small")
+    about, (_, log) = json.loads((flown[0] / "about.json").read_text()), read_log(flown[0])
+    begin = int(np.argmax(log["phase"] == PHASES.index("policy")))
+    return Small(folder, about, log[begin - 150 : begin + 150].tobytes())
+
+
+def put(folder, about, rows):
+    (folder / "about.json").write_bytes(about if isinstance(about, bytes) else json.dumps(about).encode())
+    (folder / "log.rows").write_bytes(rows)
+
+
+WRONG = [None, True, -1, 1.5, float("nan"), float("inf"), 10**400, "text", "x" * 100_000, [], [None], {}, {"a": [1]}]
+FIELDS = (
+    "title", "task", "policy_checksum", "link", "armed", "seed", "neuron_names", "command", "circuit", "numbers",
+    "robot",
+)  # fmt: skip
+
+
+def outcome_of(folder):
+    """What becomes of a damaged flight: a recording that can be opened, or a sentence that names the folder."""
+    try:
+        path = write_recording(folder)
+        recording, said = Recording.load(path), ""
+    except UserError as error:
+        said = str(error)
+    if said:
+        assert str(folder) in said
+        assert len(said) < 1000
+        return said
+    for name in ("position", "quaternion", "joint_position", "foot_force", "velocity", "action", "neurons"):
+        assert np.isfinite(getattr(recording, name)).all()
+    assert len(recording.position) <= 20_001
+    path.unlink()
+    return None
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_any_value_in_any_field_of_a_flights_facts_is_a_recording_or_a_sentence(small, field):
+    folder, about, rows = small.parts
+    refused = 0
+    for value in WRONG:
+        put(folder, about | {field: value}, rows)
+        refused += outcome_of(folder) is not None
+    missing = {name: value for name, value in about.items() if name != field}
+    put(folder, missing, rows)
+    outcome_of(folder)
+    assert refused >= 6
+
+
+DAMAGE = st.tuples(
+    st.booleans(),  # which file
+    st.integers(0, 2**20),  # where
+    st.sampled_from([1, 8, 900, 40_000]),  # how much
+    st.booleans(),  # whether it is put in, or overwrites
+    st.binary(max_size=64),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(DAMAGE, min_size=1, max_size=4))
+def test_damaged_logs_are_a_recording_or_a_sentence(small, damages):
+    """Bytes of either file are overwritten, cut out or put in at random places."""
+    folder, about, rows = small.parts
+    files = [json.dumps(about).encode(), rows]
+    for which, at, size, put_in, what in damages:
+        whole = bytearray(files[which])
+        at %= len(whole) + 1
+        whole[at : at if put_in else at + size] = what * (size // 16)
+        files[which] = bytes(whole)
+    put(folder, *files)
+    outcome_of(folder)
+
+
+@pytest.mark.parametrize("column", ["time", "phase", "tick", "quaternion", "joint_position", "foot_force", "neurons"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e300, 255, 0])
+def test_any_number_in_any_column_of_a_log_is_a_recording_or_a_sentence(small, column, value):
+    folder, about, rows = small.parts
+    for where in (slice(None), slice(100, 120), slice(0, 1), slice(-1, None)):
+        log = np.frombuffer(rows, row_layout(len(about["neuron_names"]))).copy()
+        with np.errstate(all="ignore"):
+            log[column][where] = np.array(value).astype(log[column].dtype)
+        put(folder, about, log.tobytes())
+        said = outcome_of(folder)
+        assert said is None or where == slice(None)  # a few bad rows cost a few rows
+
+
+@pytest.mark.parametrize("name", ["about.json", "log.rows"])
+@pytest.mark.parametrize("kind", ["missing", "empty", "folder", "fifo", "device", "loop", "deep", "binary"])
+def test_files_that_are_no_files_are_a_sentence_at_once(small, tmp_path, name, kind):
+    put(tmp_path, *small.parts[1:])
+    path = tmp_path / name
+    path.unlink()
+    make = {
+        "missing": lambda: None,
+        "empty": path.touch,
+        "folder": path.mkdir,
+        "fifo": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "loop": lambda: path.symlink_to(path),
+        "deep": lambda: path.write_text("[" * 100_000),
+        "binary": lambda: path.write_bytes(b"\xff" * 2560),
+    }
+    make[kind]()
+    with pytest.raises(UserError, match="holds no flight"):
+        write_recording(tmp_path)
+
+
 def test_feet_are_where_the_simulator_has_them_and_move_as_their_positions_change():
     import mujoco
 
@@ -171,16 +307,16 @@ def test_memory_does_not_grow_with_the_length_of_a_flight(tmp_path):
 
 BESIDE_THE_ROBOT = """
 import sys
-for name in ("mujoco", "scipy", "matplotlib"):
+for name in ("mujoco", "scipy", "matplotlib", "lcm"):
     sys.modules[name] = None  # importing it fails
 from pathlib import Path
-from ncap.deploy import calibration, contract, flight, guard, link, lock, loop, safety, session
-from ncap.recording import Recording
+from ncap.deploy import calibration, contract, flight, guard, lcm_udp, link, lock, loop, safety, session
+from ncap.files import read_tensors
 from ncap.trained import find_policy
 policy = find_policy("ncap-bumpy-walk", without=["V0v"], command=0.1)
 contract.check_contract(policy, policy.controller(1), contract.robot_of(policy), safety.Limits())
-recording = Recording.load(flight.write_recording(Path(sys.argv[1])))
-print(len(recording.circuit.neurons), recording.robot.name)
+about = read_tensors(flight.write_recording(Path(sys.argv[1])))[1]["recording"]
+print(len(about["circuit"]["neurons"]), about["robot"]["name"])
 """
 
 

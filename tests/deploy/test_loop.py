@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ncap.deploy.contract import check_contract, checksum
+from ncap.deploy.flight import FlightRecorder, facts_about, read_log
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import LOW, Deployment, Schedule, stopped_by_signals
@@ -285,7 +286,7 @@ def test_a_policy_of_another_control_step_is_refused_before_anything_is_sent(mad
     deployment = Deployment(link, untrained(ZeroPolicy(control_dt=made_for)), armed=True, schedule=SHORT)
     with pytest.raises(UserError, match=rf"acts every {said} s, but the loop every 0.03 s"):
         deployment.run()
-    assert all(command.is_damping for _, command in link.log)
+    assert link.log == []
 
 
 def test_the_checksum_is_of_the_description_and_the_weights():
@@ -364,7 +365,7 @@ def test_a_robot_that_cannot_be_understood_is_never_commanded(fault, complaint):
     link.twin.inject(fault)
     with pytest.raises(UserError, match=complaint):
         deployment.run()
-    assert all(command.is_damping for _, command in link.log)
+    assert link.log == []
 
 
 def test_a_robot_that_is_being_carried_is_not_calibrated():
@@ -374,11 +375,121 @@ def test_a_robot_that_is_being_carried_is_not_calibrated():
         deployment.run()
 
 
-def test_somebody_else_on_the_link_is_noticed():
+def test_a_robot_that_somebody_else_drives_is_left_alone():
     link, deployment = flight()
     link.rivals = 3
     with pytest.raises(UserError, match="somebody else commands the robot on twin: 3 commands"):
         deployment.run()
+    assert link.log == []  # not even damping: the other one's robot would fall
+    assert deployment.outcome.sent == 0
+
+
+def test_a_second_commander_that_appears_in_flight_is_a_fault():
+    link, deployment = flight()
+    link.calls = [(POLICY_AT, lambda: setattr(link, "rivals", 1))]
+    outcome = deployment.run()
+    assert outcome.fault.kind == "rival"
+    assert 0 <= link.twin.damped_at - POLICY_AT <= 0.005
+    assert all(command.is_damping for at, command in link.log if at > POLICY_AT + 0.002)
+    assert [name for name, _ in outcome.phases][-2:] == ["policy", "damping"]
+
+
+class FakeGuard:
+    """Keeps what it was told and when, and can die."""
+
+    def __init__(self, link):
+        self.link, self.told, self.alive = link, [], True
+
+    def engage(self):
+        self.told.append(("engage", self.link.now(), len(self.link.log)))
+
+    def release(self):
+        self.told.append(("release", self.link.now(), len(self.link.log)))
+
+
+def guarded_flight(**settings):
+    link = LoggedLink(Twin())
+    guard = FakeGuard(link)
+    return link, guard, Deployment(link, load("zero"), armed=True, schedule=SHORT, guard=guard, **settings)
+
+
+def test_the_guard_is_told_before_the_first_command_and_after_the_last_damping_one():
+    link, guard, deployment = guarded_flight()
+    outcome = deployment.run()
+    (engaged, _, before), (released, at, after) = guard.told
+    assert (engaged, released) == ("engage", "release")
+    assert (before, after) == (0, len(link.log))
+    assert at - outcome.phases[-1][1] >= SHORT.damping - 1e-9
+    assert outcome.stopped == ""
+
+
+def test_a_guard_is_not_told_anything_by_a_flight_that_never_commanded():
+    link, guard, deployment = guarded_flight()
+    link.rivals = 1
+    with pytest.raises(UserError):
+        deployment.run()
+    assert guard.told == []
+
+
+@pytest.mark.parametrize(("dies_at", "phase"), [(0.5, "low"), (1.2, "stand"), (POLICY_AT, "policy")])
+def test_a_guard_that_dies_in_flight_sits_the_robot_down(dies_at, phase):
+    link, guard, deployment = guarded_flight()
+    link.calls = [(dies_at, lambda: setattr(guard, "alive", False))]
+    outcome = deployment.run()
+    assert outcome.stopped == "its guard process died"
+    names = [name for name, _ in outcome.phases]
+    assert names[names.index(phase) + 1 :] == (["halt"] if phase == "policy" else []) + ["sit", "damping"]
+    assert outcome.fault is None
+    assert link.twin.truth().up[2] > 0.99
+
+
+class FullDisk:
+    """A log that takes some rows and then fails as a full disk does."""
+
+    def __init__(self, rows, file):
+        self.left, self.file, self.tried = rows, file, 0
+
+    def write(self, data):
+        self.tried += 1
+        if self.tried > self.left:
+            raise OSError(28, "No space left on device")
+        return self.file.write(data)
+
+    def close(self):
+        self.file.close()
+
+
+@pytest.mark.parametrize("armed", [True, False])
+def test_a_disk_that_fills_up_in_flight_stops_the_recorder_and_nothing_else(tmp_path, armed):
+    link, lines = LoggedLink(Twin()), []
+    policy = load("zero")
+    with FlightRecorder(tmp_path / "flight", facts_about(policy, A1, link="twin", armed=armed, seed=0)) as recorder:
+        recorder._log = FullDisk(500, recorder._log)
+        deployment = Deployment(
+            link, policy, armed=armed, schedule=SHORT, recorder=recorder, report=lines.append
+        )  # fmt: skip
+        outcome = deployment.run()
+    assert [name for name, _ in outcome.phases][-3:] == ["halt", "sit", "damping"]
+    assert link.now() - outcome.phases[-1][1] >= SHORT.damping - 1e-9  # in the robot's time
+    if armed:
+        damped = [at for at, command in link.log if command.is_damping]
+        assert damped[-1] - damped[0] == pytest.approx(SHORT.damping, abs=0.005)
+    assert "log.rows: No space left on device" in outcome.unrecorded
+    assert sum("NOT RECORDED" in line for line in lines) == 1
+    assert recorder._log.tried == 501  # a torn row would shift all others
+    assert len(read_log(tmp_path / "flight")[1]) == 500
+
+
+def test_damping_lasts_its_time_over_a_link_that_takes_nothing_any_more(monkeypatch):
+    link, deployment = flight()
+
+    def refuse(*_):
+        raise OSError("network is down")
+
+    link.calls = [(POLICY_AT, lambda: setattr(link, "send", refuse))]
+    with pytest.raises(OSError, match="network is down"):
+        deployment.run()
+    assert link.now() - deployment.outcome.phases[-1][1] >= SHORT.damping - 1e-9
 
 
 def test_low_is_between_lying_and_standing_and_inside_the_limits():

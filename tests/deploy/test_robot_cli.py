@@ -1,8 +1,15 @@
 """The commands deploy, twin and flight."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ncap import cli
+from ncap.deploy.flight import read_log
+from ncap.deploy.flight_plan import FlightPlan
+from ncap.errors import UserError
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -22,18 +29,41 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["deploy", "zero", "--link", "udp"], "'udp'", "lcm://"),
         (["deploy", "zero", "--link", "sdk"], "robot_interface", "unitree_legged_sdk"),
         (["deploy", "random", "--link", "twin"], "'random'", "zero"),
-        (["deploy", "zero", "--link", "twin", "--seconds", "0"], "0", "more than 0 s"),
+        *(
+            (["deploy", "zero", "--link", "twin", "--seconds", t], t, "more than 0 s")
+            for t in ("0", "nan", "inf", "-1")
+        ),
+        (["deploy", "zero", "--link", "twin", "--seconds", "1e9"], "1e+09", "at most 86400 s"),
+        (["deploy", "zero", "--link", "twin", "--out", "a\0b"], "'a\\x00b'", ""),
+        (["deploy", "zero", "--link", "twin", "--out", "."], ".", "never overwritten"),
+        (["deploy", "zero", "--link", "twin", "--out", ""], "", ""),
+        (["deploy", "zero", "--link", "twin", "--out", "n" * 300], "nnn", "File name too long"),
+        (["deploy", "zero", "--link", "twin", "--out", "/proc/flight"], "/proc/flight", "cannot write a flight into"),
+        (["deploy", "zero", "--link", "lcm://239.255.76.67:0"], "port 0", "1 to 65535"),
+        (["deploy", "zero", "--link", "lcm://röbot:1"], "'röbot'", "224.0.0.0"),
+        (["deploy", "zero", "--link", "twin\0"], "'twin\\x00'", ""),
+        (["deploy", "zero", "--link", ""], "", ""),
         (["deploy", "zero", "--link", "twin", "--seed", "-1"], "-1", "0, 1, 2"),
         (["deploy", "untrained", "--link", "twin", "--without", "V9"], "'V9'", "V0v"),
         (["deploy", "untrained", "--link", "twin", "--command", "1.5"], "1.5", "[0, 1]"),
         (["deploy", "mlp-flat-walk", "--link", "twin", "--without", "V0v"], "mlp-flat-walk", "no circuit"),
         (["twin", "--seed", "-3"], "-3", "0, 1, 2"),
-        (["twin", "--mass", "-1"], "-1", "mass must not be negative"),
+        (["twin", "--mass", "-1"], "-1", "mass is a number in [0.01, 100]"),
+        *((["twin", "--mass", mass], mass, "mass is a number in [0.01, 100]") for mass in ("0", "nan", "inf")),
+        (["twin", "--latency", "1e300"], "1e+300", "[0, 10]"),
+        (["twin", "--strength", "0"], "0", "[0.01, 100]"),
+        *((["twin", "--seconds", t], t, "more than 0 s") for t in ("nan", "inf", "-1", "0")),
+        *((["twin", "--fault", f"silence@{t}"], t, "0 s or later") for t in ("nan", "inf", "-1")),
+        (["twin", "--fault", "silence@"], "'silence@'", "silence@12"),
+        (["twin", "--fault", "@3"], "''", "silence"),
+        (["twin", "--link", "lcm://127.0.0.1:7667"], "'127.0.0.1'", "239.255.255.255"),
+        (["twin", "--link", "lcm://:99999"], "port 99999", "1 to 65535"),
         (["twin", "--loss", "1.5"], "1.5", "[0, 1]"),
         (["twin", "--fault", "fire@3"], "'fire'", "silence"),
         (["twin", "--fault", "silence"], "'silence'", "silence@12"),
         (["twin", "--link", "sdk"], "'sdk'", "lcm://"),
         (["flight", "nowhere"], "nowhere", "no flight"),
+        (["flight", "a\0b"], "a", ""),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it_and_what_is_valid(capsys, tmp_path, monkeypatch, arguments, wrong, right):
@@ -45,12 +75,19 @@ def test_a_mistake_is_one_line_that_names_it_and_what_is_valid(capsys, tmp_path,
     assert right in err
 
 
+def test_a_plan_refuses_what_the_command_line_may_let_through():
+    with pytest.raises(UserError, match=r"a folder cannot have the name 'a\\x00b'"):
+        FlightPlan(link="twin", out=Path("a\0b"))
+    with pytest.raises(UserError, match="holds no flight"):
+        read_log(Path("a\0b"))
+
+
 def test_a_dry_run_says_so_and_leaves_a_recording(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, _ = run(capsys, "deploy", "zero", "--link", "twin", "--seconds", "0.1", "--out", "flight")
     assert code == 0
     assert out.startswith("dry run: nothing is sent")
-    assert "\n0 commands sent, 0 malformed states dropped; flight: flight\n" in out
+    assert "\n0 commands sent, 0 malformed datagrams dropped; flight: flight\n" in out
     assert (tmp_path / "flight" / "recording.safetensors").exists()
     assert run(capsys, "flight", "flight")[0] == 0
 
@@ -86,14 +123,11 @@ def test_every_field_of_the_gap_is_an_option_of_the_twin(monkeypatch):
 
 
 def test_a_fault_ends_with_code_1_and_must_be_rearmed(capsys, tmp_path, monkeypatch):
-    import tempfile
-
     from ncap.deploy import session
     from ncap.deploy.link import TwinLink
     from ncap.deploy.twin import Twin
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(session, "open_link", lambda *_: TwinLink(Twin(faults=[(1.0, "hot")])))
     arguments = ("deploy", "zero", "--link", "twin", "--arm", "--seconds", "0.1", "--out")
     code, out, err = run(capsys, *arguments, "one")
@@ -105,3 +139,48 @@ def test_a_fault_ends_with_code_1_and_must_be_rearmed(capsys, tmp_path, monkeypa
     assert "temperature: a motor has 65 °C" in err
     assert "--rearm" in err
     assert run(capsys, *arguments, "three", "--rearm")[0] == 1
+
+
+LIMITED = """
+import resource, sys
+from ncap.cli import main
+from ncap.deploy import loop
+loop.Schedule.__init__.__kwdefaults__.update(calibration=0.2, low=0.6, stand=0.8, hold=0.1, halt=0.3, damping=0.3)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)  # writing beyond fails, as on a full disk
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("arm", [(), ("--arm",)])
+@pytest.mark.parametrize(
+    ("limit", "code", "said"),
+    [
+        (100, 2, "cannot write a flight into flight"),  # not even about.json
+        (200_000, 1, "the flight's record is not complete: cannot write flight/log.rows: No space left on device"),
+    ],
+)
+def test_a_full_disk_is_a_sentence_after_a_flight_that_ended_well(tmp_path, limit, code, said, arm):
+    words = ("deploy", "zero", "--link", "twin", "--seconds", "0.3", "--out", "flight", *arm)
+    process = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit), *words], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert process.returncode == code, process.stderr
+    assert said in process.stderr
+    assert "Traceback" not in process.stderr
+    assert len(process.stderr.strip().splitlines()) == 1
+    if code == 1:
+        phases = [line for line in process.stdout.splitlines() if line.startswith("phase")]
+        assert phases[-3:] == ["phase halt", "phase sit", "phase damping"]
+    else:
+        assert not (tmp_path / "flight").exists()
+
+
+def test_an_output_that_takes_nothing_does_not_end_a_flight(tmp_path):
+    words = ("deploy", "zero", "--link", "twin", "--seconds", "0.3", "--out", "flight", "--arm")
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [sys.executable, "-c", LIMITED, str(2**30), *words], stdout=full, stderr=subprocess.PIPE, text=True,
+            cwd=tmp_path,
+        )  # fmt: skip
+    assert (process.returncode, process.stderr) == (0, "")
+    assert (tmp_path / "flight" / "recording.safetensors").exists()

@@ -12,11 +12,18 @@ from ncap.sim.a1 import A1
 
 # the SDK's limits, rad
 LOW, HIGH = np.array([-0.802, -1.05, -2.7]), np.array([0.802, 4.19, -0.916])
-SLEW, TORQUE = 21.0, 33.5
+SLEW, TORQUE, BRAKE = 21.0, 33.5, 5.0
 
 NUMBERS = st.floats(-10, 10, width=32) | st.floats(width=32)  # NaN and infinity are among them
 TABLES = arrays(np.float64, (4, 3), elements=NUMBERS)
 MILD = arrays(np.float64, (4, 3), elements=st.floats(-4, 4))
+
+
+def check_torque(command, state):
+    """No motor is asked for more than its limit, unless the brake alone is more: it only ever slows a joint down."""
+    asked = command.kp * (command.position - state.joint_position) - command.kd * state.joint_velocity
+    brake = BRAKE * np.abs(state.joint_velocity)
+    assert (np.abs(asked) <= np.maximum(TORQUE, brake) * (1 + 1e-5)).all()
 
 
 @st.composite
@@ -48,9 +55,10 @@ def test_no_sequence_of_states_and_targets_gets_an_unsafe_command_through(sequen
             received = Received(state, now)
         safety.watch(received, now)
         command = decode_command(encode_command(safety.command(target, now)))
+        assert safety.fault is None or command.is_damping
         if command.is_damping:
             assert (command.kd > 0).all()
-            latched = latched or target is not None
+            latched = latched or safety.fault is not None
             previous = None
             continue
         assert not latched, "a fault was forgotten"
@@ -60,11 +68,11 @@ def test_no_sequence_of_states_and_targets_gets_an_unsafe_command_through(sequen
         assert (command.position <= HIGH).all()
         if previous is not None:
             assert (np.abs(command.position - previous) <= SLEW * (now - previous_at) + 1e-6).all()
-        asked = command.kp * (command.position - newest.joint_position) - command.kd * newest.joint_velocity
         if safety.state is newest:
-            assert (np.abs(asked) <= TORQUE * (1 + 1e-5)).all()
+            check_torque(command, newest)
         assert (command.kp <= A1.kp).all()
         assert (command.kd <= A1.kd).all()
+        assert (command.kd >= BRAKE).all()
         assert now - received.at <= 0.05
         assert now - previous_at <= 0.05 or previous is None
         assert newest is not safety.state or (newest.temperature < 60).all()
@@ -126,19 +134,137 @@ def test_a_target_within_all_limits_passes_unchanged(safety, a_state):
 
 
 def test_gains_at_the_torque_limit_ask_for_what_a_saturated_motor_gives(safety, a_state):
-    # the hip is 1 rad off at -2 rad/s: 60 * 1 + 10 * 2 = 80 N m asked, 33.5 given
-    safety.watch(Received(a_state(joint_position=np.tile([-0.8, 0.7, -1.2], (4, 1))), 0.0), 0.0)
+    # the hip is 0.5 rad off at -2 rad/s: 60 * 0.5 + 10 * 2 = 50 N m asked, 33.5 given
+    safety.watch(Received(a_state(joint_position=np.tile([-0.3, 0.7, -1.2], (4, 1))), 0.0), 0.0)
     safety.command(None, 0.0)
     now, target = 0.0, np.tile([0.2, 0.7, -1.2], (4, 1))
     for step in range(40):
         now += 0.002
-        position, velocity = np.tile([-0.8, 0.7, -1.2], (4, 1)), np.tile([-2.0, 0, 0], (4, 1))
+        position, velocity = np.tile([-0.3, 0.7, -1.2], (4, 1)), np.tile([-2.0, 0, 0], (4, 1))
         state = a_state(tick=1002 + 2 * step, joint_position=position, joint_velocity=velocity)
         safety.watch(Received(state, now), now)
         command = safety.command(target, now)
     torque = command.kp * (command.position - position) - command.kd * velocity
     np.testing.assert_allclose(torque[:, 0], 33.5)
     np.testing.assert_allclose(command.kp[:, 0] / command.kd[:, 0], 6.0)
+
+
+@pytest.mark.parametrize(
+    ("offset", "speed", "kp", "torque"),
+    [
+        # 60 * 1 + 10 * 2 = 80 N m asked; with the brake of 5 left: 23.5 * 1 + 5 * 2 = 33.5
+        (1.0, -2.0, 23.5, 33.5),
+        # at 10 rad/s away from the target the brake alone gives 50 N m: nothing is left to hold with
+        (0.5, -10.0, 0.0, 50.0),
+        # an encoder that reads 1000 rad: the joint is still braked, and hardly pulled
+        (-1000.0, 0.0, 0.0335, -33.5),
+    ],
+)
+def test_a_joint_that_is_far_off_is_still_braked_as_in_damping(safety, a_state, offset, speed, kp, torque):
+    now, target = standing(safety, a_state), np.tile([0.0, 0.7, -1.2], (4, 1))
+    for step in range(30):  # until the target is reached
+        now += 0.002
+        safety.watch(Received(a_state(tick=1020 + 2 * step), now), now)
+        safety.command(target, now)
+    position, velocity = target.copy(), np.zeros((4, 3))
+    position[0, 0], velocity[0, 0] = -offset, speed
+    now += 0.002
+    safety.watch(Received(a_state(tick=1080, joint_position=position, joint_velocity=velocity), now), now)
+    command = safety.command(target, now)
+    assert command.kd[0, 0] == BRAKE
+    assert command.kp[0, 0] == pytest.approx(kp)
+    assert command.kp[0, 0] * offset - command.kd[0, 0] * speed == pytest.approx(torque)
+
+
+@pytest.mark.parametrize("step", [-1.0, -1e-9, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["watch", "command", "arrival"])
+def test_a_clock_that_goes_back_or_is_none_is_a_fault(safety, a_state, step, where):
+    now = standing(safety, a_state)
+    later = now + step
+    if where == "watch":
+        safety.watch(Received(a_state(tick=1020), now), later)
+    elif where == "arrival":  # a state from the future, or from no time at all
+        if step < 0:
+            return
+        safety.watch(Received(a_state(tick=1020), later), now)
+    command = safety.command(np.tile([0.5, 2.0, -2.5], (4, 1)), later if where == "command" else now)
+    assert command.is_damping
+    assert np.isfinite(command).all()
+    assert safety.fault.kind == "clock"
+
+
+@pytest.mark.parametrize(("margin", "bad"), [(0.29, False), (0.31, True), (1000.0, True)])
+@pytest.mark.parametrize(
+    ("joint", "limit"), [(0, 0.801), (1, 4.189), (2, -0.917), (0, -0.801), (1, -1.049), (2, -2.699)]
+)
+def test_impossible_joint_positions_are_a_fault_at_the_third_state(safety, a_state, margin, bad, joint, limit):
+    now, up = standing(safety, a_state), limit in (0.801, 4.189, -0.917)
+    position = a_state().joint_position
+    position[1, joint] = limit + (margin if up else -margin)
+    for step in range(3):
+        assert safety.fault is None
+        now += 0.002
+        safety.watch(Received(a_state(tick=1020 + 2 * step, joint_position=position), now), now)
+    assert (safety.fault is not None and safety.fault.kind == "position") == bad
+
+
+EXTREMES = st.sampled_from([0.0, 1.0, -30.0, 1e3, -1e6, 1e18, -3.4e38, 3.4e38, np.nan, np.inf])
+SENSORS = {name: np.shape(value) for name, value in State(
+    0, np.zeros(4), np.zeros(3), np.zeros(3), np.zeros((4, 3)), np.zeros((4, 3)), np.zeros((4, 3)), np.zeros((4, 3)),
+    np.zeros(4),
+)._asdict().items() if name != "tick"}  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_extreme_numbers_in_any_sensor_give_bounded_commands_or_damping(data):
+    """Any sensor may read anything for a while, beginning when the robot stands; the target may be anything, too."""
+    name = data.draw(st.sampled_from(sorted(SENSORS)), "sensor")
+    safety, good = Safety(A1, Limits(), tick_seconds=1e-3), np.array([1.0, 0.0, 0.0, 0.0])
+    rest = np.zeros((4, 3))
+    state = State(1000, good, rest[0], rest[0], A1.mid.copy(), rest, rest, rest + 30.0, np.full(4, 30.0))
+    now, latched, previous = 0.0, False, None
+    for step in range(8):
+        now += 0.002
+        new = state._replace(tick=1002 + 2 * step)
+        target = A1.mid
+        if step >= 3:
+            value = getattr(new, name).copy()
+            value[data.draw(st.sampled_from(list(np.ndindex(value.shape))))] = data.draw(EXTREMES)
+            new = new._replace(**{name: value})
+            target = data.draw(st.just(A1.mid) | arrays(np.float64, (4, 3), elements=EXTREMES))
+        safety.watch(Received(new, now), now)
+        command = decode_command(encode_command(safety.command(target, now)))
+        assert np.isfinite(command).all()
+        assert (command.kd >= BRAKE).all()
+        assert (command.kd <= A1.kd).all()
+        assert (command.kp >= 0).all()
+        assert (command.kp <= A1.kp).all()
+        if safety.fault is not None:
+            assert command.is_damping
+            latched = True
+            continue
+        assert not latched
+        assert np.isfinite(target).all()
+        assert all(np.isfinite(part).all() for part in new)
+        assert (command.position >= LOW).all()
+        assert (command.position <= HIGH).all()
+        check_torque(command, new)
+        if previous is not None:
+            assert (np.abs(command.position - previous) <= SLEW * 0.002 + 1e-6).all()
+        previous = command.position
+
+
+@pytest.mark.parametrize("name", sorted(SENSORS))
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
+def test_nan_and_infinity_in_every_field_are_a_fault_at_once(safety, a_state, name, value):
+    # the SDK's module may hand over doubles: 1e200 is finite, but its square is not
+    now = standing(safety, a_state)
+    broken = np.array(getattr(a_state(), name))
+    broken.flat[-1] = value
+    safety.watch(Received(a_state(tick=1020, **{name: broken}), now + 0.002), now + 0.002)
+    assert safety.fault.kind == "state is not a number"
+    assert safety.command(A1.mid, now + 0.002).is_damping
 
 
 @pytest.mark.parametrize(

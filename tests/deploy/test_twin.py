@@ -135,6 +135,45 @@ def test_malformed_commands_are_dropped_and_counted():
     assert twin.command.is_damping
 
 
+@pytest.mark.parametrize("field", ["position", "kp", "kd"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_commands_that_are_not_finite_are_refused_and_counted(field, value):
+    twin = Twin()
+    bad = Command(A1.mid.copy(), np.full((4, 3), 60.0), np.full((4, 3), 10.0))
+    getattr(bad, field)[2, 1] = value
+    twin.send(encode_command(bad))
+    twin.advance(0.01)
+    assert (twin.refused, twin.heard) == (1, 0)
+    assert twin.command.is_damping
+
+
+@pytest.mark.parametrize(("kp", "kd", "followed"), [(1e30, 10.0, (500.0, 10.0)), (60.0, -100.0, (60.0, 0.0))])
+def test_gains_are_limited_and_counted(kp, kd, followed):
+    twin = Twin()
+    twin.send(hold(A1.mid, kp=kp, kd=kd))
+    twin.send(hold(A1.mid))
+    twin.advance(0.001)
+    assert (twin.limited, twin.heard) == (1, 2)
+    twin.send(hold(A1.mid, kp=kp, kd=kd))
+    twin.advance(0.5)
+    assert (twin.command.kp[0, 0], twin.command.kd[0, 0]) == (followed[0], followed[1]) or twin.command.is_damping
+    assert np.isfinite(twin.truth().joint_position).all()
+    assert np.abs(twin.truth().torque).max() <= 33.5 + 1e-9
+
+
+def test_every_wild_command_leaves_a_finite_robot():
+    # 300 commands with every number anything that a float can be, one a millisecond
+    twin, draw = Twin(), np.random.default_rng(0)
+    for step in range(300):
+        numbers = draw.integers(0, 2**32, (3, 4, 3), dtype=np.uint32).view(np.float32)
+        twin.send(encode_command(Command(*numbers)))
+        twin.send(hold(1e9 * draw.normal(size=(4, 3)), kp=10.0 ** draw.uniform(-3, 30)))
+        twin.advance(0.001 * (step + 1))
+    assert twin.heard + twin.refused == 600
+    assert twin.limited > 100
+    assert np.isfinite(twin.truth().joint_position).all()
+
+
 @pytest.mark.parametrize("fault", ["short", "corrupt"])
 def test_malformed_states_are_dropped_and_counted(fault):
     link = TwinLink(Twin())
@@ -147,9 +186,13 @@ def test_malformed_states_are_dropped_and_counted(fault):
 
 
 def test_impossible_gaps_and_unknown_faults_are_refused():
-    with pytest.raises(UserError, match=r"loss is a share in \[0, 1\], not 2"):
+    with pytest.raises(UserError, match=r"loss is a number in \[0, 1\], not 2"):
         Gap(loss=2.0)
-    with pytest.raises(UserError, match="mass must not be negative, not -1"):
-        Gap(mass=-1.0)
+    for mass in (-1.0, 0.0, np.nan, np.inf, 1e300):
+        with pytest.raises(UserError, match=r"mass is a number in \[0.01, 100\], not "):
+            Gap(mass=mass)
+    for moment in (np.nan, np.inf, -1.0):
+        with pytest.raises(UserError, match="fault silence comes at a time of 0 s or later, not at"):
+            Twin(faults=[(moment, "silence")])
     with pytest.raises(UserError, match=f"unknown fault 'fire'; valid: {', '.join(FAULTS)}"):
         Twin().inject("fire")

@@ -1,6 +1,7 @@
 """The deployment experiment measures what the simulator knows, and counts what it should."""
 
 import csv
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -69,9 +70,9 @@ def test_the_untrained_circuit_walks_and_zero_stands():
     assert walked.shake > 10 * stood.shake
 
 
-def test_a_robot_whose_motors_are_too_weak_to_stand_is_a_fall(monkeypatch):
+def test_a_robot_whose_motors_are_too_weak_to_follow_is_damped(monkeypatch):
     monkeypatch.setitem(deployment.GAPS, "limp", deployment.Gap(strength=0.1))
-    assert fly_here("untrained", "limp").fell
+    assert fly_here("untrained", "limp").fault == "not following"
 
 
 def test_a_robot_that_cannot_be_calibrated_counts_as_damped_not_as_walked(monkeypatch):
@@ -172,9 +173,11 @@ def test_wrong_words_are_refused_before_anything_flies():
 
 
 def test_a_smoke_is_one_short_flight_of_the_untrained_circuit(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        deployment.importlib.util, "find_spec", lambda name: None
-    )  # without LCM: a twin in this process
+    @contextmanager
+    def twin_here(gap, seed, robot):
+        yield TwinLink(Twin(gap, seed=seed, robot=robot))
+
+    monkeypatch.setattr(deployment, "stepped_twin", twin_here)
     lines: list[str] = []
     library = Library(tmp_path, LocalExecutor(1), 1, lines.append)
     run(library, SCALES["smoke"], tmp_path)

@@ -1,6 +1,15 @@
 import json
+import os
+import resource
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +20,8 @@ from ncap.circuits.tables import load_circuit
 from ncap.errors import UserError
 from ncap.experiments import rhythm_tuning
 from ncap.experiments.rhythm_tuning import Search, named_numbers, search, search_space, wanted_gait
+from ncap.experiments.search_folder import SearchFolder
+from ncap.runs import BusyError
 
 TINY = Search(seed=3, generations=4, population=4, states=1, validate_every=2, validation_states=1)
 
@@ -33,10 +44,7 @@ class InProcess:
     def __init__(self, *_, **__):
         pass
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def shutdown(self, cancel_futures):
         pass
 
     def submit(self, function, *arguments):
@@ -91,6 +99,143 @@ def test_another_search_in_the_same_folder_is_refused(tmp_path):
     assert (before / "generations.jsonl").read_text() == (tmp_path / "s" / "generations.jsonl").read_text()
 
 
+def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
+    run(tmp_path)
+    header = asdict(TINY) | {"generations": None}
+    with SearchFolder(tmp_path, header, TINY.validates, print), pytest.raises(BusyError, match="another process"):
+        run(tmp_path)
+    run(tmp_path)  # the folder is free again
+
+
+def edited(change):
+    """The third of the log's four lines after a change of its record."""
+
+    def damage(path):
+        lines = path.read_text().splitlines(keepends=True)
+        record = json.loads(lines[2])
+        change(record)
+        path.write_text("".join((*lines[:2], json.dumps(record) + "\n", lines[3])))
+
+    return damage
+
+
+def replaced(by):
+    def damage(path):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join((*lines[:2], by, lines[3])))
+
+    return damage
+
+
+def fifo(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        replaced(b"\n"), replaced(b"{\n"), replaced(b"[]\n"), replaced(b"null\n"), replaced(b"\xff\xfe\n"),
+        replaced(b"[" * 100_000 + b"\n"), replaced(b""), fifo,
+        edited(lambda record: record.update(generation=7)), edited(lambda record: record.update(losses=[1.0])),
+        edited(lambda record: record.update(losses=[1.0, 2.0, float("nan"), 3.0])),
+        edited(lambda record: record.update(losses="abcd")), edited(lambda record: record.pop("losses")),
+        edited(lambda record: record.update(terms={"distance": 0.0})), edited(lambda record: record.update(extra=1)),
+    ],
+)  # fmt: skip
+def test_what_is_damaged_in_the_log_is_done_again_and_said(tmp_path, damage):
+    unbroken, told = run(tmp_path), []
+    whole = (tmp_path / "generations.jsonl").read_text()
+    damage(tmp_path / "generations.jsonl")
+    assert search(TINY, tmp_path, 1, lambda *_: None, told.append) == unbroken
+    assert (tmp_path / "generations.jsonl").read_text() == whole
+    assert len(told) == 1
+    assert "generations.jsonl" in told[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, None])
+def test_damaged_settings_are_set_aside_and_the_search_begins_anew(tmp_path, content):
+    unbroken, told, header = run(tmp_path), [], tmp_path / "search.json"
+    before = header.read_text()
+    header.unlink()
+    if content is not None:
+        header.write_bytes(content)
+    assert search(TINY, tmp_path, 1, lambda *_: None, told.append) == unbroken
+    assert header.read_text() == before
+    aside = {"generations.jsonl.damaged-1"} | ({"search.json.damaged-1"} if content is not None else set())
+    assert {path.name for path in tmp_path.glob("*damaged*")} == aside
+    assert len(told) == len(aside)
+
+
+def test_on_a_full_disk_the_search_ends_in_a_sentence_and_goes_on_later(tmp_path):
+    unbroken = run(tmp_path / "unbroken")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, usual[1]))  # no file can grow beyond 3 kB
+    try:
+        with pytest.raises(
+            UserError, match=r"cannot write .*generations\.jsonl: File too large; the same command goes"
+        ):
+            run(tmp_path / "full")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert (tmp_path / "full" / "generations.jsonl").stat().st_size == 3000  # in the middle of a line
+    assert run(tmp_path / "full") == unbroken
+
+
+def test_a_folder_that_cannot_be_made_or_written_is_refused_before_the_search(tmp_path, capsys):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    for folder in ["/proc/search"] if os.geteuid() == 0 else ["/proc/search", locked / "search", locked]:
+        with pytest.raises(SystemExit):
+            cli.main(["tune-rhythm", "--out", str(folder)])
+        err = capsys.readouterr().err
+        assert err.startswith("ncap: error: cannot ")
+        assert err.count("\n") == 1
+
+
+def children(pid):
+    """Processes that a process has started and that still work."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            words = status.read_text().rpartition(")")[2].split()
+            if int(words[1]) == pid and words[0] != "Z":
+                found.append(int(status.parent.name))
+    return found
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_a_search_that_is_stopped_ends_within_a_second_and_leaves_no_workers(name, tmp_path):
+    program = [sys.executable, "-m", "ncap", "tune-rhythm", "--out", str(tmp_path / "s"), "--workers", "2"]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while len(workers := children(process.pid)) < 3:  # two workers, and Python's own tracker of resources
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(1.0)
+    started = time.monotonic()
+    if name == "SIGINT":
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everybody gets it
+    else:
+        process.send_signal(signal.Signals[name])
+    process.wait()
+    assert time.monotonic() - started < 1.0
+    said = process.communicate()[1]
+    assert "Traceback" not in said
+    if name == "SIGINT":
+        assert (process.returncode, said) == (130, f"stopped; the same command goes on from {tmp_path / 's'}\n")
+    while any(alive(worker) for worker in workers):
+        assert time.monotonic() - started < 5.0
+        time.sleep(0.02)
+
+
 def test_candidates_keep_every_sign_and_the_start_is_their_centre():
     start = default_numbers()
     space = search_space(start)
@@ -136,7 +281,7 @@ def test_the_command_writes_numbers_and_a_table_that_other_commands_take(tmp_pat
     [
         (["--workers", "0"], "at least one worker is needed, not 0"),
         (["--generations", "0"], "a search needs at least one generation, not 0"),
-        (["--seed", "-1"], "a seed is a number from 0 on, not -1"),
+        (["--seed", "-1"], "a seed is a number from 0 on, not -1; the largest is 2^63 - 1"),
     ],
 )
 def test_impossible_searches_are_refused_in_one_line(words, complaint, tmp_path, capsys):

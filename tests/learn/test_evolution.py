@@ -194,7 +194,7 @@ def test_settings_that_an_older_run_did_not_have_take_their_defaults_and_unknown
     assert read_training(tmp_path / "older") == Training(task="flat-walk", seed=3, population=8).filled()
     with Run.create(tmp_path / "newer", asdict(TRAINING) | {"pairs": 8}):
         pass
-    with pytest.raises(UserError, match="newer: config.json: unknown entry 'pairs'; valid: task, algorithm"):
+    with pytest.raises(UserError, match=r"newer: config\.json: unknown entry 'pairs'; valid: task, algorithm"):
         read_training(tmp_path / "newer")
 
 

@@ -2,7 +2,11 @@
 
 import os
 import signal
+import socket
 import sys
+import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 
 from ncap.errors import UserError
+from ncap.learn import executors
 from ncap.learn.executors import LocalExecutor, RayExecutor, play
 from ncap.learn.settings import Training
 from ncap.learn.training import train
@@ -65,6 +70,63 @@ def test_a_cluster_that_loses_workers_and_a_node_ends_in_the_same_weights_as_her
     finally:
         executor.close()
         cluster.shutdown()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A port of this host, and how whoever listens there answers."""
+    monkeypatch.setattr(executors, "ANSWER_SECONDS", 0.5)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def answer(data: bytes | None) -> str:
+        def serve():
+            connection, _ = listening.accept()
+            with connection, suppress(ConnectionError):
+                if data is not None:
+                    connection.sendall(data)
+                connection.recv(1000)  # the greeting
+                connection.recv(1000)  # until the other side has gone
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"127.0.0.1:{listening.getsockname()[1]}"
+
+    yield answer
+    listening.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [(None, "nobody has answered within 0.5 s"), (b"HTTP/1.1 400 Bad Request\r\n", "something else answers there")],
+)
+def test_what_listens_at_a_port_but_is_no_cluster_is_refused_at_once(server, data, complaint):
+    started = time.monotonic()
+    with pytest.raises(UserError, match=complaint):
+        RayExecutor(server(data))
+    assert time.monotonic() - started < 5  # most of it is the import of Ray
+
+
+def test_what_greets_as_ray_does_may_be_one(server):
+    executors.check_answer(server(bytes((0, 0, 24, 4, 0, 0, 0, 0, 0)) + bytes(24)))  # settings, as a server sends them
+
+
+def test_a_port_where_nobody_listens_and_names_that_are_never_found_are_refused(monkeypatch):
+    monkeypatch.setattr(executors, "ANSWER_SECONDS", 0.2)
+    with pytest.raises(UserError, match=r"no Ray cluster at '127\.0\.0\.1:1': Connection refused"):
+        executors.check_answer("127.0.0.1:1")
+
+    def look_up(*_):
+        time.sleep(1)
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", look_up)
+    with pytest.raises(UserError, match=r"nobody has answered within 0\.2 s"):
+        executors.check_answer("ray://far.example:10001")
+
+
+@pytest.mark.parametrize("address", ["", "head", ":6379", "head:", "head:0", "head:65536", "head:x", "ray://", "höd:1"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(UserError, match="a cluster is local, auto, HOST:PORT or ray://HOST:PORT, not"):
+        executors.check_answer(address)
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):

@@ -9,6 +9,7 @@ from ncap.circuits.animal import AFFERENTS, animal
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.rhythm import rhythm_inputs
 from ncap.errors import UserError
+from ncap.policies.controller import RandomPolicy
 from ncap.policies.description import policy_from
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
@@ -357,3 +358,108 @@ def test_impossible_policies_are_refused():
 def test_a_description_from_before_the_activation_means_relu():
     old = {"kind": "mlp", "hidden": [4, 4], "mean": [0.0] * 40, "std": [1.0] * 40}
     assert policy_from(old) == MLPPolicy(hidden=(4, 4), mean=(0.0,) * 40, std=(1.0,) * 40, activation="relu")
+
+
+POLICIES = [NCAPPolicy(command=0.2), NCAPPolicy(command=0.2, paces=(0.1, 0.9)), MLPPolicy(hidden=(4,)), RandomPolicy()]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["ncap", "paces", "mlp", "random"])
+def test_lists_and_single_precision_act_as_arrays_of_double_precision_do(policy):
+    theta = np.round(perturbed(policy, 2), 2).astype(np.float32)  # the same numbers in both precisions
+    observation = np.linspace(-1, 1, 80).reshape(2, 4, 10).astype(np.float32)
+
+    def action(weights, seen, seeds):
+        controller = policy.bind(weights)
+        return controller.act(controller.reset(seeds), seen)[1]
+
+    expected = action(theta.astype(np.float64), observation.astype(np.float64), [1, 2])
+    assert expected.dtype == np.float64
+    for weights in (theta, theta.tolist()):
+        for seen in (observation, observation.tolist(), observation.reshape(2, 40)):
+            assert np.array_equal(action(weights, seen, np.array([1, 2])), expected)
+
+
+WRONG_NUMBERS = {
+    "none": (lambda a: None, "is made of numbers, not of NoneType"),
+    "text": (lambda a: "abc", "is made of numbers, not of 'abc'"),
+    "numbers as text": (lambda a: a.astype(str), "is made of numbers, not of ndarray"),
+    "complex": (lambda a: a.astype(complex), "is made of numbers, not of ndarray"),
+    "ragged": (lambda a: [[0.0], [0.0, 0.0]], "is made of numbers, not of list"),
+    "NaN": (lambda a: np.where(a == a.flat[0], np.nan, a), "has numbers that are not finite"),
+    "infinity": (lambda a: np.where(a == a.flat[0], -np.inf, a), "has numbers that are not finite"),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES[:3], ids=["ncap", "paces", "mlp"])
+@pytest.mark.parametrize(("spoil", "complaint"), WRONG_NUMBERS.values(), ids=WRONG_NUMBERS)
+def test_wrong_weights_and_observations_get_a_sentence(policy, spoil, complaint):
+    theta = perturbed(policy, 2)
+    with pytest.raises(UserError, match=f"a set of weights {complaint}"):
+        policy.bind(spoil(theta))
+    controller = policy.bind(theta)
+    with pytest.raises(UserError, match=f"an observation {complaint}"):
+        controller.act(controller.reset([0, 1]), spoil(np.full((2, 4, 10), 0.5)))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["ncap", "paces", "mlp", "random"])
+def test_weights_and_observations_of_another_number_of_individuals_get_a_sentence(policy):
+    controller = policy.bind(perturbed(policy, 2))
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, \d+\), not \(0, \d+\)"):
+        policy.bind(perturbed(policy, 2)[:0])
+    if policy.space.size:
+        with pytest.raises(UserError, match="weights for 2 individuals, but observations of 3"):
+            controller.act(controller.reset([0, 1]), np.zeros((3, 4, 10)))
+    if isinstance(policy, NCAPPolicy):
+        with pytest.raises(UserError, match="weights for 2 individuals, but seeds of 3"):
+            controller.reset([0, 1, 2])
+    if not isinstance(policy, MLPPolicy):
+        other = policy.bind(perturbed(policy, 1)).reset([0])
+        with pytest.raises(UserError, match="the state is that of 1 individuals, but there are observations of 2"):
+            controller.act(other, np.zeros((2, 4, 10)))
+        with pytest.raises(UserError, match="call reset before act: a state is what it returns, not NoneType"):
+            controller.act(None, np.zeros((2, 4, 10)))
+
+
+@pytest.mark.parametrize("seeds", [None, 3, "01", [0.5, 1.0], ["0", "1"], {0, 1}, np.zeros(2), [None, 0], [-1, 0], []])
+def test_seeds_that_are_none_get_a_sentence(seeds):
+    for policy in (POLICIES[0], RandomPolicy()):
+        controller = policy.bind(perturbed(policy, 2))
+        with pytest.raises(UserError, match=r"seeds are whole numbers|number from 0 on, not -1|seeds is empty"):
+            controller.reset(seeds)
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("fast", "is made of numbers, not of 'fast'"),
+        ([0.1, "x"], "is made of numbers, not of list"),
+        ({"c": None}, "is made of numbers, not of NoneType"),
+        ({"freq.L": "fast"}, "is made of numbers, not of 'fast'"),
+        ({3: 0.5}, "unknown command '3'; valid: c"),
+        (np.nan, r"command nan is outside \[0, 1\]"),
+        (np.inf, r"command inf is outside \[0, 1\]"),
+        (np.full((2, 4), 1.5), r"command 1.5 is outside \[0, 1\]"),
+        (np.full((2, 4), np.nan), r"command nan is outside \[0, 1\]"),
+        (np.zeros((2, 4, 1)), r"not the shape \(2, 4, 1\)"),
+    ],
+)
+def test_commands_that_are_none_get_a_sentence(command, complaint):
+    controller = POLICIES[0].bind(perturbed(POLICIES[0], 2))
+    with pytest.raises(UserError, match=complaint):
+        controller.reset([0, 1], command)
+    with pytest.raises(UserError, match=complaint):
+        controller.act(controller.reset([0, 1]), np.zeros((2, 4, 10)), command)
+
+
+def test_commands_may_be_lists():
+    controller, observations = POLICIES[0].bind(perturbed(POLICIES[0], 2)), random_observations(3, 5, 2)
+    for given in ([0.1, 0.9], np.array([0.1, 0.9]), np.array([0.1, 0.9], np.float32).astype(np.float64).round(3)):
+        assert np.array_equal(
+            act(controller, observations, [1, 2], given), act(controller, observations, [1, 2], np.array([0.1, 0.9]))
+        )
+
+
+@pytest.mark.parametrize("words", [{"command": "x"}, {"command": None}, {"command": [0.1, 0.2]}, {"circuit": None}])
+def test_policies_of_the_wrong_kind_are_refused(words):
+    with pytest.raises(UserError, match=r"is made of numbers|is one number|is a table \(CircuitSpec\), not NoneType"):
+        NCAPPolicy(**words)

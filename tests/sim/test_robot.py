@@ -82,5 +82,5 @@ def test_what_is_no_data_sheet_at_all_is_named(tmp_path):
     with pytest.raises(UserError, match=r"none\.json does not exist"):
         find_robot(str(tmp_path / "none.json"))
     without = {name: value for name, value in SHEET.items() if name != "kp"}
-    with pytest.raises(UserError, match="the robot's kp is missing"):
+    with pytest.raises(UserError, match="the robot: kp is missing"):
         robot_from(without)

@@ -50,12 +50,21 @@ def open_tab(browser) -> Callable[..., Tab]:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A live page, served by the command itself in a process of its own."""
+def hostile_run() -> str:
+    """Name of a run that wants to be more than text."""
+    return "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, hostile_run) -> Iterator[str]:
+    """A live page, served by the command itself in a process of its own, beside a run that is none."""
     pytest.importorskip("viser", reason="the extra `view` is not installed")
+    folder = tmp_path_factory.mktemp("watch")
+    (folder / "runs" / hostile_run).mkdir(parents=True)
+    (folder / "runs" / hostile_run / "best.safetensors").touch()
     program = "from ncap.cli import main; main(['watch', 'untrained', '--port', '8765', '--plain'])"
     server = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         line = server.stdout.readline()

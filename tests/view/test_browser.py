@@ -166,6 +166,15 @@ def test_a_click_on_a_neuron_or_a_synapse_silences_it_and_hovering_says_what_it_
     assert live.complaints == []
 
 
+def test_the_name_of_a_run_is_text_in_the_menu_and_in_a_complaint(live, hostile_run):
+    live.page.get_by_label("Policy").first.click()
+    live.page.get_by_role("option", name=f"runs/{hostile_run}", exact=True).first.click()
+    wait_for_text(live, "body", f"runs/{hostile_run}/best.safetensors is not a complete safetensors file")
+    assert live.page.locator("img[src=x]").count() == 0
+    assert live.complaints == []
+    live.page.wait_for_selector(".wiring circle", timeout=PATIENCE)  # the page has gone back to the policy it had
+
+
 def test_a_hard_push_throws_the_robot_and_it_gets_up_again(live):
     falls = "(document.body.textContent.match(/(\\d+) falls?/) || [0, 0])[1]"
     before = int(live.page.evaluate(falls))

@@ -253,6 +253,19 @@ def test_bumps_are_new_ground_on_which_the_robot_starts_again_before_the_edge():
     assert live.falls == 0
 
 
+def test_a_ghost_stops_at_the_edge_and_does_not_fall_off_the_world():
+    live = Session(find_task("bumpy-walk"), "zero", ghost="untrained")
+    live.arena.simulation._qpos[1, 0] = 33.0
+    play(live, 0.1)
+    place = live.arena.state(1)
+    play(live, 0.5)
+    np.testing.assert_array_equal(live.arena.state(1), place)
+    assert live.time > 0.5  # the robot itself goes on
+    live.reset()
+    play(live, 0.1)
+    assert abs(live.arena.state(1)[0]) < 0.1
+
+
 def test_a_policy_can_be_switched_mid_stride_to_one_without_a_circuit_and_back():
     live = session()
     play(live, 1.0)

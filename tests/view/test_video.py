@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ncap.doctor import _can_render
 from ncap.errors import UserError
 from ncap.recording import record
+from ncap.view import video
 from ncap.view.video import HEIGHT, WIDTH, frames, write_video
 
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
@@ -55,6 +57,80 @@ def test_a_wrong_name_is_refused_before_anything_is_drawn(walk, tmp_path):
         write_video([walk], tmp_path / "walk.avi")
     with pytest.raises(UserError, match="less than one step"):
         write_video([walk], tmp_path / "walk.mp4", seconds=0.0)
+
+
+@pytest.fixture
+def short(walk, monkeypatch):
+    """A walk whose pictures are noise, which needs no back end to draw and cannot be compressed."""
+    noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
+    monkeypatch.setattr(video, "frames", lambda *_: iter([noise] * 10))
+    return walk
+
+
+def refused(recording, path) -> str:
+    """What is said when a video cannot be written, after which there is no new file."""
+    with pytest.raises(UserError) as error:
+        write_video([recording], path)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_full_disk_is_an_error_and_leaves_what_was_there(short, tmp_path, monkeypatch, capfd):
+    (tmp_path / "walk.mp4").write_bytes(b"old")
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    popen = subprocess.Popen
+
+    def with_little_space(*arguments, **options):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # ten pictures of noise have megabytes
+        try:
+            return popen(*arguments, **options, restore_signals=False)  # Python ignores the signal, as does a disk
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    monkeypatch.setattr(subprocess, "Popen", with_little_space)
+    said = refused(short, tmp_path / "walk.mp4")
+    assert said.startswith(f"cannot write {tmp_path / 'walk.mp4'}: ffmpeg failed: ")
+    assert "File too large" in said
+    assert capfd.readouterr() == ("", "")  # ffmpeg's own words are in ours
+    assert [path.name for path in tmp_path.iterdir()] == ["walk.mp4"]
+    assert (tmp_path / "walk.mp4").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("exit 3", "it ended with code 3"),
+        ("echo '[mp4 @ 0x5] No space left on device' >&2; exit 1", "ffmpeg failed: No space left on device"),
+        ("cat > /dev/null; for i in $(seq 20000); do echo trouble; done >&2; exit 1", "ffmpeg failed: trouble"),
+        ("cat > /dev/null", "it ended with code 0"),  # but the file is empty
+        ("kill -9 $$", "it ended with code -9"),
+    ],
+)
+def test_an_encoder_that_fails_is_an_error(short, tmp_path, monkeypatch, program, said):
+    fake = tmp_path / "ffmpeg"
+    fake.write_text(f"#!/bin/sh\n{program}\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", lambda: str(fake))
+    (tmp_path / "out").mkdir()
+    assert said in refused(short, tmp_path / "out" / "walk.mp4")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(short, tmp_path, capfd):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "walk.mp4", tmp_path / f"{'x' * 300}.mp4", Path("/proc/walk.mp4")):
+        assert refused(short, path).startswith(f"cannot write {path}: ")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ctrl_c_leaves_nothing_behind(short, tmp_path):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_video([short], tmp_path / "walk.mp4", drawn=interrupt)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a display is always there")

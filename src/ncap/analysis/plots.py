@@ -53,6 +53,7 @@ _STYLE: Final = {
     "figure.titlesize": 12,
     "savefig.dpi": 150,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with dollars is a name
 }
 
 

@@ -34,13 +34,19 @@ def to_dot(spec: CircuitSpec) -> str:
     lines = ["digraph circuit {", "  node [fontname=Helvetica];"]
     for neuron in spec.neurons:
         shape = "doublecircle" if isinstance(neuron.unit, OscillatorUnit) else "circle"
-        lines += [f'  "{neuron.name}.{site}" [shape={shape}];' for site in spec.sites_of(neuron)]
+        lines += [f"  {_quoted(neuron.name, site)} [shape={shape}];" for site in spec.sites_of(neuron)]
     for row in spec.inputs:
-        lines += [f'  "{row.name}.{place}" [shape=box];' for place in spec.places_of(row)]
+        lines += [f"  {_quoted(row.name, place)} [shape=box];" for place in spec.places_of(row)]
     for synapse in spec.synapses:
         style = f'color="{_LINES[synapse.sign][0]}", arrowhead={_HEADS[synapse.sign]}, label="{synapse.weight:+.2f}"'
-        lines += [f'  "{".".join(a)}" -> "{".".join(b)}" [{style}];' for a, b in spec.connections(synapse)]
+        lines += [f"  {_quoted(*a)} -> {_quoted(*b)} [{style}];" for a, b in spec.connections(synapse)]
     return "\n".join([*lines, "}"])
+
+
+def _quoted(name: str, place: str) -> str:
+    """A node's name as Graphviz reads it, whatever characters it has."""
+    escaped = f"{name}.{place}".replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 @plots.styled

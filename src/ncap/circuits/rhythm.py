@@ -177,6 +177,8 @@ def _rows_of_inputs(circuit: Circuit) -> list[Input | None]:
 
 def check_command(command: float) -> float:
     """The command itself if it is a brainstem command in [0, 1], otherwise an error."""
+    if not isinstance(command, int | float | np.number):
+        raise UserError(f"a brainstem command is a number in [0, 1], not {command!r}")
     if not 0.0 <= command <= 1.0:
         raise UserError(f"brainstem command {command:g} is outside [0, 1]")
     return command

@@ -17,6 +17,8 @@ from ncap.errors import UserError
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+LONGEST_PHASES: Final = 100
+"""Phases of an oscillator over its adaptation time: beyond, its thresholds cannot be told apart."""
 UnitState = tuple[NDArray[Any], ...]
 """What units of a group remember, (P, units) each."""
 
@@ -84,6 +86,12 @@ class OscillatorUnit:
 
     def __post_init__(self) -> None:
         _require_positive(self, "adaptation_time", "active_time", "quiet_time", "active_scale", "quiet_scale")
+        scale = max(1.0, self.active_scale, self.quiet_scale)
+        if (self.active_time + self.quiet_time) * scale > LONGEST_PHASES * self.adaptation_time:
+            raise UserError(
+                f"OscillatorUnit: its phases may last up to {LONGEST_PHASES} times its adaptation_time, "
+                f"not {self.active_time} and {self.quiet_time} s, scaled by up to {scale}"
+            )
 
     @classmethod
     def group(cls, units: "Sequence[OscillatorUnit]", dt: float) -> "OscillatorGroup":

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ncap.cli.app import Json, Words, app
-from ncap.cli.terminal import names_in, numbers_in, print_json, print_table, progress_bar
+from ncap.cli.app import Json, OutFigure, OutFile, OutFolder, Seed, States, Words, Workers, app
+from ncap.cli.terminal import complain, names_in, numbers_in, print_json, print_table, progress_bar
 from ncap.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def rhythm(
     circuit: str = "default",
     commands: Annotated[tuple[str, ...], tyro.conf.arg(metavar="C … | FROM:TO:STEP")] = ("0:1:0.05",),
-    states: int = 32,
-    seed: int = 0,
+    states: States = 32,
+    seed: Seed = 0,
     without: Words = (),
     ramp: bool = False,
-    out: Path | None = None,
+    out: OutFigure | None = None,
     json: Json = False,
 ) -> None:
     """Which gait the rhythm generator has at which brainstem command: a table and a figure.
@@ -98,9 +98,9 @@ def rhythm(
 def show_circuit(
     circuit: str = "default",
     without: Words = (),
-    save: Path | None = None,
+    save: OutFile | None = None,
     dot: bool = False,
-    out: Path | None = None,
+    out: OutFigure | None = None,
 ) -> None:
     """Print the whole animal's table of neurons, synapses and inputs, save it to be edited, or draw its wiring.
 
@@ -152,7 +152,7 @@ def _pair(phases: tuple[float, float] | None) -> str:
 
 
 @app.command
-def units(out: Path = Path("units.png")) -> None:
+def units(out: OutFigure = Path("units.png")) -> None:
     """Draw how the two neuron models respond to constant, pulse and periodic input.
 
     Args:
@@ -166,7 +166,7 @@ def units(out: Path = Path("units.png")) -> None:
 
 
 @app.command(name="tune-rhythm")
-def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 2) -> None:
+def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 15, workers: Workers = 2) -> None:
     """Search the rhythm generator's default numbers with CMA-ES. Three minutes on two cores; can be interrupted.
 
     The same folder goes on where it stopped. The results are OUT/rhythm.json, the numbers in the form of the package's
@@ -189,7 +189,7 @@ def tune_rhythm(out: Path, seed: int = 0, generations: int = 15, workers: int = 
             progress.update(task, completed=generation + 1, description=f"loss {min(record['losses']):.3f}")
 
         try:
-            numbers, terms = rhythm_tuning.search(settings, out, workers, report)
+            numbers, terms = rhythm_tuning.search(settings, out, workers, report, complain)
         except KeyboardInterrupt:
             print(f"stopped; the same command goes on from {out}", file=sys.stderr)
             raise SystemExit(130) from None

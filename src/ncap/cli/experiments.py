@@ -3,14 +3,17 @@
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import tyro
 
-from ncap.cli.app import Json, Words, app
+from ncap.cli.app import Episodes, Json, OutFigure, OutFile, OutFolder, Seed, Threads, Words, app, count_of
 from ncap.cli.choice import BodyWords
 from ncap.cli.terminal import names_in, numbers_in, print_json, print_table, progress_bar, status_line
 from ncap.errors import UserError
+
+MOST_SEEDS: Final = 1000
+"""Runs of each kind in a reproduction."""
 
 
 @app.command
@@ -19,11 +22,11 @@ def lesion(
     without: Words,
     body: BodyWords,
     commands: Annotated[tuple[str, ...], tyro.conf.arg(metavar="C … | FROM:TO:STEP")] = (),
-    episodes: int = 10,
-    seed: int = 0,
+    episodes: Episodes = 10,
+    seed: Seed = 0,
     circuit: str | None = None,
-    threads: int = 2,
-    out: Path | None = None,
+    threads: Threads = 2,
+    out: OutFigure | None = None,
     json: Json = False,
 ) -> None:
     """Measure how a policy walks with its whole circuit and after each knock-out: gait, speed, falls, return.
@@ -49,7 +52,6 @@ def lesion(
     from ncap.lesions import lesion as measure
     from ncap.trained import find_policy
 
-    _check_positive(episodes=episodes, threads=threads)
     trained = find_policy(policy, circuit=circuit)
     task = body.find(trained)
     names, said = names_in(without), numbers_in(commands) if commands else []
@@ -89,7 +91,7 @@ def lesion(
 
 
 @app.command
-def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, threads: int = 2) -> None:
+def report(run: Annotated[Path, tyro.conf.Positional], out: OutFile | None = None, threads: Threads = 2) -> None:
     """Write one self-contained HTML page about a run: learning curve, footfalls, neurons, weights, gait numbers.
 
     Given the folder of a reproduction instead, the page has all its figures and tables.
@@ -102,7 +104,6 @@ def report(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, 
     """
     from ncap.report import write_overview, write_report
 
-    _check_positive(threads=threads)
     page = out or run / "report.html"
     if (run / "config.json").exists():
         write_report(run, page, threads)
@@ -116,9 +117,9 @@ def reproduce(
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME …")] = ("all",),
     scale: str = "smoke",
     tasks: tuple[str, ...] = (),
-    seeds: int | None = None,
-    out: Path | None = None,
-    threads: int = 2,
+    seeds: Annotated[int, count_of("seed", MOST_SEEDS)] | None = None,
+    out: OutFolder | None = None,
+    threads: Threads = 2,
     cluster: str | None = None,
 ) -> None:
     """Redo figures of the paper: train what is missing, measure, draw. Finished parts are kept, so it can be stopped.
@@ -142,12 +143,10 @@ def reproduce(
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
     from ncap.tasks import find_task
 
-    _check_positive(threads=threads)
     settings = find_scale(scale)
     if tasks:
         settings = replace(settings, tasks=tuple(find_task(name).name for name in tasks))
     if seeds is not None:
-        _check_positive(seeds=seeds)
         settings = replace(settings, seeds=seeds)
     todo = chosen(names, settings.tasks)
     folder = out or Path("out") / f"reproduce-{scale}"
@@ -164,10 +163,3 @@ def reproduce(
             raise SystemExit(130) from None
         finally:
             executor.close()
-
-
-def _check_positive(**numbers: int) -> None:
-    """Complain about a count below 1, by its name."""
-    for name, value in numbers.items():
-        if value < 1:
-            raise UserError(f"at least one {name.removesuffix('s')} is needed, not {value}")

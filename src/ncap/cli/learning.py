@@ -1,7 +1,7 @@
 """Commands that train and measure policies."""
 
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +9,7 @@ import tyro
 
 from ncap.cli.app import Episodes, Json, OutFolder, Seed, Threads, app
 from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
-from ncap.cli.terminal import print_json, print_table, training_report
+from ncap.cli.terminal import complain, print_json, print_table, training_report
 from ncap.errors import UserError
 from ncap.learn.settings import Training
 
@@ -46,9 +46,15 @@ def train(
     from ncap.runs import Run, holds_run
 
     if resume is not None:
-        asked, training, folder = training.epochs, read_training(resume), resume
-        if asked is not None:
-            training = replace(training, epochs=asked)
+        asked, training, folder = training, read_training(resume, (training.task, training.robot)), resume
+        for setting in fields(Training):
+            said = getattr(asked, setting.name)
+            if setting.name != "epochs" and said not in (setting.default, getattr(training, setting.name)):
+                raise UserError(f"a resumed run keeps its own {setting.name}: leave out {said!r}")
+        if out is not None:
+            raise UserError("a resumed run stays in its folder: leave out --out")
+        if asked.epochs is not None:
+            training = replace(training, epochs=asked.epochs)
     else:
         folder = out or Path("runs") / run_name(training)
         if holds_run(folder):
@@ -59,9 +65,7 @@ def train(
         try:
             executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
             try:
-                best = train_in(
-                    training, folder, executor=executor, threads=threads, report=report, complain=_passed_over
-                )
+                best = train_in(training, folder, executor=executor, threads=threads, report=report, complain=complain)
             finally:
                 executor.close()
         except KeyboardInterrupt:
@@ -86,10 +90,6 @@ def train(
         chosen, value = best.about["epoch"], best.about["final_return"]
         print(f"best policy: after {chosen} of {saved.epoch} epochs, return {value:.3f}")
         print(f"run: {folder}   (next: ncap evaluate {folder})")
-
-
-def _passed_over(complaint: str) -> None:
-    print(f"ncap: {complaint}", file=sys.stderr)
 
 
 @app.command

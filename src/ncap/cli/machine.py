@@ -25,7 +25,7 @@ def doctor(json: Json = False) -> None:
     for name, works in found.rendering.items():
         rows.append((f"rendering {name}", "found" if works else f"missing: install {room.BACK_ENDS[name]}"))
     for name, missing in found.extras.items():
-        state = f"missing {', '.join(missing)}: pip install 'ncap[{name}]'" if missing else "present"
+        state = f"pip install 'ncap[{name}]' (missing: {', '.join(missing)})" if missing else "present"
         rows.append((f"extra {name}", state))
     print_table(("what", "found"), rows)
 

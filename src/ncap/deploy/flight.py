@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.deploy.contract import CONTROL_DT, TICK, checksum
-from ncap.deploy.flight_plan import LONGEST_FLIGHT
+from ncap.deploy.flight_plan import LONGEST_FLIGHT, check_seed
 from ncap.deploy.messages import TABLE, Command, State
 from ncap.deploy.odometry import reckon
 from ncap.errors import UserError
@@ -39,6 +39,8 @@ LONGEST: Final = 20_000
 """Longest recording in control steps, ten minutes: of a longer flight its end is kept; the log keeps everything."""
 DEFAULT_TASK: Final = "flat-walk"
 """Task that a recording names for a policy that was not trained."""
+LATEST: Final = 1e9
+"""Latest time that a clock shows in a log, s after the machine was started."""
 LARGEST_NUMBER: Final = 1e6
 """Largest number that a recording takes over from a log, which may be damaged."""
 _ABOUT, _LOG, _RECORDING = "about.json", "log.rows", "recording.safetensors"
@@ -80,6 +82,9 @@ class FlightFacts:
     """The numbers of the table after training."""
     robot: dict[str, Any] | None = None
     """The robot's data sheet as `describe_robot` gives it; None in flights of the first version."""
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
 
 def facts_about(policy: TrainedPolicy, robot: Robot, *, link: str, armed: bool, seed: int) -> FlightFacts:
@@ -194,7 +199,7 @@ def read_log(folder: Path, newest: int = sys.maxsize) -> tuple[FlightFacts, NDAr
 def _sound(log: NDArray[np.void]) -> NDArray[np.bool_]:
     """(T,) whether a row has a phase of a flight and a time that follows those before it."""
     time = log["time"].copy()
-    good = np.isfinite(time) & (log["phase"] < len(PHASES))
+    good = (np.abs(time) < LATEST) & (log["phase"] < len(PHASES))
     if good.any():
         good &= np.abs(time - np.median(time[good])) < LONGEST_FLIGHT
     time[~good] = -np.inf
@@ -202,6 +207,7 @@ def _sound(log: NDArray[np.void]) -> NDArray[np.bool_]:
     return sound
 
 
+@np.errstate(invalid="ignore")  # NumPy warns of some NaNs that it widens
 def write_recording(folder: Path) -> Path:
     """Make the recording of a flight, one row per control step, and return its path. The ground is drawn as a plane."""
     facts, log = read_log(folder, newest=LONGEST * round(CONTROL_DT / TICK))
@@ -218,22 +224,26 @@ def write_recording(folder: Path) -> Path:
     moments = np.arange(max(time[0], time[-1] - LONGEST * CONTROL_DT), time[-1] + 1e-9, CONTROL_DT)
     chosen = np.clip(np.searchsorted(time, moments), 0, len(log) - 1)
     path = folder / _RECORDING
-    Recording(
-        title=facts.title,
-        task=facts.task,
-        seed=facts.seed,
-        control_dt=CONTROL_DT,
-        position=position[chosen],
-        quaternion=quaternion[chosen],
-        joint_position=joints[chosen],
-        foot_force=np.maximum(force[chosen], 0.0),
-        velocity=velocity[chosen],
-        action=signal("action", 1.0)[chosen],
-        neurons=signal("neurons")[chosen],
-        neuron_names=facts.neuron_names,
-        robot=None if facts.robot is None else robot_from(facts.robot),
-        terrain=Flat(),
-        circuit=None if facts.circuit is None else circuit_from(facts.circuit),
-        numbers=np.array(facts.numbers),
-    ).save(path)
+    try:
+        recording = Recording(
+            title=facts.title,
+            task=facts.task,
+            seed=facts.seed,
+            control_dt=CONTROL_DT,
+            position=np.clip(position[chosen], -LARGEST_NUMBER, LARGEST_NUMBER),
+            quaternion=quaternion[chosen],
+            joint_position=joints[chosen],
+            foot_force=np.maximum(force[chosen], 0.0),
+            velocity=np.clip(velocity[chosen], -LARGEST_NUMBER, LARGEST_NUMBER),
+            action=signal("action", 1.0)[chosen],
+            neurons=signal("neurons")[chosen],
+            neuron_names=facts.neuron_names,
+            robot=None if facts.robot is None else robot_from(facts.robot),
+            terrain=Flat(),
+            circuit=None if facts.circuit is None else circuit_from(facts.circuit),
+            numbers=np.array(facts.numbers),
+        )
+    except UserError as error:
+        raise UserError(f"{folder / _ABOUT}: {str(error)[:500]}") from None
+    recording.save(path)
     return path

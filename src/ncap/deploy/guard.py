@@ -7,7 +7,7 @@ commands, and before it wrote that the robot is damped.
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import IO, Final, Self
 
 from ncap.deploy.link import LcmLink
@@ -76,16 +76,16 @@ class Guard:
 
 def watch(url: str, parent: IO[bytes]) -> bool:
     """Wait until the parent's stream ends; damp the robot if the parent left it undamped. Returns whether it did."""
-    link = LcmLink(url)
-    print("watching", flush=True)
-    said = parent.read()
-    if _ENGAGED not in said or _DONE in said:
-        return False
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        with suppress(OSError):  # a network that is down may come back
-            link.send(damping_command())
-        time.sleep(SEND_DT)
+    with closing(LcmLink(url)) as link:
+        print("watching", flush=True)
+        said = parent.read()
+        if _ENGAGED not in said or _DONE in said:
+            return False
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            with suppress(OSError):  # a network that is down may come back
+                link.send(damping_command())
+            time.sleep(SEND_DT)
     return True
 
 

@@ -161,7 +161,9 @@ class Deployment:
             self._wait()
             self.safety.watch(self.link.newest(), self.link.now())
             if self.link.rivals:
-                self.safety.fail("rival", f"{self.link.rivals} commands of somebody else were heard", self.link.now())
+                self.safety.fail(
+                    "rival", f"somebody else sends commands, too ({self.link.rivals} heard)", self.link.now()
+                )
             target = None if self.safety.fault is not None else next(targets, None)
             hold = self.safety.reference if target is None else target  # the last tick of a phase sends, too
             self._send(self.safety.command(hold, self.link.now()))

@@ -135,6 +135,7 @@ def encode_state(state: State) -> bytes:
     return _signed(message)
 
 
+@np.errstate(invalid="ignore")  # NumPy warns of some NaNs that it widens
 def decode_state(data: bytes) -> State:
     """The state in a LowState datagram. Whether its numbers make sense is for the safety layer to judge."""
     message = _checked(data, LOW_STATE)
@@ -162,6 +163,7 @@ def encode_command(command: Command) -> bytes:
     return _signed(message)
 
 
+@np.errstate(invalid="ignore")
 def decode_command(data: bytes) -> Command:
     """The command in a LowCmd datagram."""
     motors = _checked(data, LOW_COMMAND)["motorCmd"][:_MOTORS]

@@ -46,7 +46,7 @@ class Limits:
     """Age of the newest state, s: damping must have reached the robot when the state is 50 ms old."""
     tick_jump: float = 0.1
     """Time by which the robot's clock may run ahead of ours between two states, s."""
-    following: float = 0.15
+    following: float = 0.2
     """Smallest share of the asked torque that the motors must report; less is a robot that hears no commands."""
     warm: float = 50.0
     """Temperature of a motor that is worth a warning, °C."""
@@ -206,7 +206,8 @@ class Safety:
         if self.fault is not None or self.state is None:
             return damping_command()
         previous, reach = self.reference, self.limits.slew * min(elapsed, self.limits.deadline)
-        self._previous = np.clip(np.clip(target, previous - reach, previous + reach), self._low, self._high)
+        slow = np.minimum(np.maximum(target, previous - reach), previous + reach)
+        self._previous = np.minimum(np.maximum(slow, self._low), self._high)  # quicker than np.clip
         self._following.target = self._previous
         return self._gentle(self._previous, self.state)
 
@@ -224,7 +225,7 @@ class Safety:
         brake = min(robot.kd, DAMPING_KD)
         weak = kd < brake
         if weak.any():
-            left = (np.copysign(limit, asked) + brake * velocity) / np.where(error == 0.0, np.inf, error)
+            left = (np.copysign(limit, asked) + brake * velocity) / np.where(np.abs(error) < 1e-6, np.inf, error)
             kp, kd = np.where(weak, np.clip(left, 0.0, robot.kp), kp), np.maximum(kd, brake)
         return Command(position, kp, kd)
 

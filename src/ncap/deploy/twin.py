@@ -281,11 +281,11 @@ def check_fault_at(moment: float, name: str) -> tuple[float, str]:
 
 
 def serve(twin: Twin, url: str, seconds: float | None = None) -> None:
-    """Answer on an LCM network in real time like a robot, until the process ends or for some seconds."""
+    """Answer on an LCM network in real time like a robot, until the process ends or the twin's time is some seconds."""
     if seconds is not None:
         check_seconds(seconds, "a twin runs")
     with LcmEnd(url, COMMAND_CHANNEL, twin.send) as end:
-        started = time.monotonic()
+        started = time.monotonic() - twin.time
         while seconds is None or twin.time < seconds:
             end.wait_until(started + twin.time + TICK)
             behind = time.monotonic() - started

@@ -7,7 +7,6 @@ flights are kept in flights.csv and not flown again.
 """
 
 import csv
-import importlib.util
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +22,10 @@ from ncap.analysis import plots
 from ncap.deploy.contract import TICK, check_policy, checksum, robot_of
 from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Gap
-from ncap.deploy.link import Link, TwinLink
+from ncap.deploy.link import Link
 from ncap.deploy.loop import Deployment, Schedule
 from ncap.deploy.stepped import stepped_twin
-from ncap.deploy.twin import Truth, Twin
+from ncap.deploy.twin import Truth
 from ncap.errors import UserError, unknown_name
 from ncap.experiments.library import Library, Scale
 from ncap.files import read_text, write_whole
@@ -197,12 +196,9 @@ def fly_once(
 
 
 def _fly_to_new_twin(policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule) -> FlightResult:
-    """One flight to a twin in another process over LCM; without LCM to one in this process, with the same results."""
-    robot = robot_of(policy)
-    if importlib.util.find_spec("lcm") is None:
-        return fly(TwinLink(Twin(GAPS[gap], seed=seed, robot=robot)), policy, gap, seed, schedule)
+    """One flight to a twin in another process over LCM."""
     try:
-        with stepped_twin(GAPS[gap], seed, robot) as twin:
+        with stepped_twin(GAPS[gap], seed, robot_of(policy)) as twin:
             return fly(twin, policy, gap, seed, schedule)
     except ConnectionError as error:
         raise UserError(f"{error}: start the same command again, finished flights are kept") from None

@@ -7,13 +7,14 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ncap.errors import UserError
-from ncap.evaluation import Evaluation, GaitSummary, evaluate
-from ncap.files import write_whole
+from ncap.evaluation import Evaluation, evaluate
+from ncap.files import decode, read_json, write_whole
 from ncap.learn.executors import Executor
 from ncap.learn.settings import Training
 from ncap.learn.training import read_training, run_name, train
@@ -150,8 +151,8 @@ class Library:
         key = {"policy": content, "task": describe_task(task), "episodes": episodes}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
         kept = self.folder / "evaluations" / f"{digest}.json"
-        if kept.exists():
-            return _from_json(json.loads(kept.read_text("utf-8")))
+        with suppress(UserError):  # one that is damaged, of an earlier version or not there is made anew
+            return decode(Evaluation, read_json(kept), str(kept))
         self.say(f"evaluating {Path(policy).name} on {task.name}")
         found = evaluate(load(policy), task, range(episodes), threads=self.threads)
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +169,3 @@ def describe_task(task: Task) -> dict[str, Any]:
         "rewards": [term.name for term in task.rewards],
         "variation": asdict(task.variation),
     }
-
-
-def _from_json(data: dict[str, Any]) -> Evaluation:
-    return replace(Evaluation(**data), gait=GaitSummary(**data["gait"]))

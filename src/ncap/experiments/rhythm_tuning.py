@@ -6,12 +6,18 @@ interruption replays those lines, so it ends in the same numbers as an unbroken 
 """
 
 import json
-from collections.abc import Callable, Iterator
+import os
+import signal
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from threading import Thread
+from typing import Any, Final, Self
 
 import cmaes
 import numpy as np
@@ -31,6 +37,7 @@ from ncap.circuits.rhythm import (
 from ncap.circuits.spec import CircuitSpec, Synapse
 from ncap.circuits.tables import save_circuit
 from ncap.errors import UserError
+from ncap.experiments.search_folder import SearchFolder
 from ncap.files import write_whole
 from ncap.params import Number, ParamSpace
 
@@ -55,6 +62,7 @@ LARGEST_WEIGHT: Final = 3.0
 LARGEST_BIAS: Final = 1.0
 OSCILLATOR_RANGE: Final = (0.3, 3.0)
 """Of the oscillator's numbers, relative to the start."""
+MOST_GENERATIONS: Final = 100_000
 FIXED: Final = ("tonic_drive",)
 """Numbers of the oscillator that are not searched."""
 
@@ -88,6 +96,12 @@ class Search:
             raise UserError(f"a seed is a number from 0 on, not {self.seed}")
         if self.generations < 1:
             raise UserError(f"a search needs at least one generation, not {self.generations}")
+        if self.generations > MOST_GENERATIONS:
+            raise UserError(f"a search has up to {MOST_GENERATIONS:,} generations, not {self.generations}")
+
+    def validates(self, generation: int) -> bool:
+        """Whether the mean of the distribution is validated in a generation."""
+        return generation == 0 or generation % self.validate_every == self.validate_every - 1
 
 
 # --- the objective -------------------------------------------------------------------------------------------------
@@ -233,12 +247,62 @@ def write_numbers(numbers: Numbers, folder: Path) -> tuple[Path, Path]:
     return rhythm, circuit
 
 
+class Workers:
+    """Processes that evaluate candidates. They end with this process, however it ends, and at once when told to."""
+
+    def __init__(self, number: int) -> None:
+        context = get_context("spawn")
+        listening, self._alive = context.Pipe(duplex=False)
+        self._others = set(active_children())
+        self._pool = ProcessPoolExecutor(
+            number, mp_context=context, initializer=_end_with_parent, initargs=(listening,)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None:  # nobody wants the results that they work on
+            for worker in set(active_children()) - self._others:
+                worker.kill()
+        self._pool.shutdown(cancel_futures=True)
+        self._alive.close()
+
+    def losses(self, candidates: Sequence[Numbers], states: int, entropy: tuple[int, ...]) -> list[float]:
+        """The objective of every candidate."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for us: workers inherit the mask
+        try:
+            jobs = [self._pool.submit(objective, numbers, states, entropy) for numbers in candidates]
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            return [sum(job.result().values()) for job in jobs]
+        except BrokenProcessPool:
+            raise UserError("a worker of the search was ended from outside: the same command goes on") from None
+
+
+def _end_with_parent(alive: Connection) -> None:
+    """End this worker as soon as nobody holds the other end of the pipe: its parent has closed it, or is dead."""
+
+    def wait() -> None:
+        with suppress(EOFError):
+            alive.recv_bytes()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
 def search(
-    settings: Search, folder: Path, workers: int, report: Callable[[int, dict[str, Any]], None]
+    settings: Search,
+    folder: Path,
+    workers: int,
+    report: Callable[[int, dict[str, Any]], None],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[Numbers, dict[str, float]]:
     """Run or go on with a search in a folder. Returns the best validated numbers and the terms of their validation.
 
-    report(generation, record) is called once per generation, also for those that an earlier run had finished.
+    report(generation, record) is called once per generation, also for those that an earlier process had finished. tell:
+    gets a sentence about every damaged file that was set aside.
     """
     if workers < 1:
         raise UserError(f"at least one worker is needed, not {workers}")
@@ -252,41 +316,24 @@ def search(
         population_size=settings.population,
     )
     best: tuple[float, Numbers, dict[str, float]] | None = None
-    done = _read_log(folder, settings)
-    with (
-        (folder / "generations.jsonl").open("a", encoding="utf-8") as log,
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-    ):
+    header = asdict(settings) | {"generations": None}
+    with SearchFolder(folder, header, settings.validates, tell) as kept, Workers(workers) as crew:
+        done = iter(kept.records)
         for generation in range(settings.generations):
             candidates = [optimiser.ask() for _ in range(settings.population)]
+            numbers = named_numbers(space, optimiser.mean, start)
             record = next(done, None)
             if record is None:
-                entropy = (settings.seed, generation)
                 numbers_of = [named_numbers(space, candidate, start) for candidate in candidates]
-                jobs = [pool.submit(objective, numbers, settings.states, entropy) for numbers in numbers_of]
-                record = {"generation": generation, "losses": [sum(job.result().values()) for job in jobs]}
-                if generation == 0 or generation % settings.validate_every == settings.validate_every - 1:
-                    numbers = named_numbers(space, optimiser.mean, start)
+                losses = crew.losses(numbers_of, settings.states, (settings.seed, generation))
+                record = {"generation": generation, "losses": losses}
+                if settings.validates(generation):
                     record["numbers"] = numbers
                     record["terms"] = objective(numbers, settings.validation_states, (settings.seed, 1 << 20))
-                log.write(json.dumps(record) + "\n")
-                log.flush()
+                kept.append(record)
             optimiser.tell(list(zip(candidates, record["losses"], strict=True)))
             if "terms" in record and (best is None or sum(record["terms"].values()) < best[0]):
-                best = sum(record["terms"].values()), record["numbers"], record["terms"]
+                best = sum(record["terms"].values()), numbers, record["terms"]
             report(generation, record)
     assert best is not None  # the first generation is validated
     return best[1], best[2]
-
-
-def _read_log(folder: Path, settings: Search) -> Iterator[dict[str, Any]]:
-    """Finished generations of an earlier run in this folder, after checking that it was the same search."""
-    folder.mkdir(parents=True, exist_ok=True)
-    mine, log = asdict(settings) | {"generations": None}, folder / "generations.jsonl"
-    header = folder / "search.json"
-    if header.exists() and json.loads(header.read_text("utf-8")) != mine:
-        raise UserError(f"{folder} holds another search (see search.json there): choose another folder")
-    header.write_text(json.dumps(mine, indent=1) + "\n", "utf-8")
-    complete = [line for line in log.read_text("utf-8").splitlines(True) if line.endswith("\n")] if log.exists() else []
-    log.write_text("".join(complete), "utf-8")  # a line cut short by a kill is done again
-    return iter([json.loads(line) for line in complete])

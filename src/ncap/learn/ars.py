@@ -26,7 +26,7 @@ class ARS:
     copies: int = 1
 
     def __post_init__(self) -> None:
-        if self.population < 2 or self.population % 2 or not self.sigma > 0:
+        if self.population < 2 or self.population % 2 or not 0 < self.sigma < np.inf:
             raise UserError(
                 f"ARS needs an even population >= 2 and sigma > 0, not {self.population} and {self.sigma:g}"
             )

@@ -30,7 +30,7 @@ class CMA:
     copies: int = 1
 
     def __post_init__(self) -> None:
-        if self.population < 4 or not self.sigma > 0:
+        if self.population < 4 or not 0 < self.sigma < np.inf:
             raise UserError(f"CMA-ES needs population >= 4 and sigma > 0, not {self.population} and {self.sigma:g}")
 
     @cached_property

@@ -99,7 +99,7 @@ class Training:
         if self.preset not in PRESETS:
             raise unknown_name("preset", self.preset, PRESETS)
         if not 0 <= self.seed < 2**63:
-            raise UserError(f"a seed is a number from 0 on, with at most 18 digits, not {self.seed}")
+            raise UserError(f"a seed is a number from 0 on, not {self.seed}; the largest is 2^63 - 1")
         for name, most in _MOST.items():
             value = getattr(self, name)
             if value is not None and not 1 <= value <= most:

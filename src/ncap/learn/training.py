@@ -1,6 +1,6 @@
 """Training of any kind, by evolution or by gradients: from its settings to a finished run directory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +8,7 @@ from typing import Any, Final
 from ncap.circuits.animal import find_circuit
 from ncap.circuits.tables import save_circuit
 from ncap.errors import UserError
+from ncap.files import shown
 from ncap.learn.evolution import evolve
 from ncap.learn.executors import Executor, LocalExecutor
 from ncap.learn.settings import Training, training_from
@@ -39,9 +40,16 @@ def run_name(training: Training) -> str:
     return "-".join((*words, str(training.seed))).replace(" ", "_").replace("/", "_")
 
 
-def read_training(folder: Path) -> Training:
-    """The training that a run directory was made for, with the circuit that is kept there."""
+def read_training(folder: Path, trusted: Sequence[str | None] = ()) -> Training:
+    """The training that a run directory was made for, with the circuit that is kept there.
+
+    A task or robot in a Python file is run only if its name is trusted: a run directory may come from somebody else.
+    """
     config, table = read_config(folder), folder / _CIRCUIT
+    for name in ("task", "robot"):
+        if str(config.get(name)).endswith(".py") and config[name] not in trusted:
+            word = shown(config[name])
+            raise UserError(f"{folder}: its {name} is in the Python file {word}, which is run only if you name it too")
     if table.exists():
         config["circuit"] = str(table)
     return training_from(config, f"{folder}: config.json").filled()
@@ -73,7 +81,7 @@ def train(
     with Run.open(folder, complain) if begun else Run.create(folder, asdict(training), complain) as run:
         if training.circuit is not None and not (folder / _CIRCUIT).exists():
             save_circuit(find_circuit(training.circuit), folder / _CIRCUIT)
-        kept = read_training(folder)
+        kept = read_training(folder, (training.task, training.robot))
         if replace(kept, epochs=training.epochs) != training or kept.initial_policy() != policy:
             raise UserError(f"{folder} holds a run with other settings: choose another folder, or go on with its own")
         if training.all_epochs < kept.all_epochs:

@@ -119,7 +119,7 @@ class NCAPPolicy:
         rest = {row.name: row.rest for row in self.circuit.inputs}
         valid = dict.fromkeys(("c", *(name.rsplit(".", 1)[0] for name in names), *names))
         for name in given.keys() - valid.keys():
-            raise unknown_name("command", name, valid)
+            raise unknown_name("command", str(name), valid)
         result = np.empty((individuals, len(names)))
         for i, name in enumerate(names):
             population = name.rsplit(".", 1)[0]
@@ -194,7 +194,9 @@ class NCAPController:
 
         They are those of the table's own numbers, also where the rhythm generator is trained.
         """
-        seeds = check_seeds(seeds)
+        seeds, individuals = check_seeds(seeds), len(self._own_command)
+        if individuals not in (1, len(seeds)):
+            raise UserError(f"there are weights for {individuals} individuals, but seeds of {len(seeds)}")
         commands = self._own_command if command is None else self.policy.commands(command, len(seeds))
         starts = []
         for seed, row in zip(seeds, np.broadcast_to(commands, (len(seeds), commands.shape[1])).tolist(), strict=True):

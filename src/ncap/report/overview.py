@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Final
 
 from ncap.errors import UserError
-from ncap.report.page import html_table, inline_svg, write_page
+from ncap.files import read_text
+from ncap.report.page import html_table, svg_image, write_page
 from ncap.report.tables import read_table
 
 SECTIONS: Final = {
@@ -35,7 +36,7 @@ def write_overview(folder: Path, out: Path) -> None:
             continue
         body.append(f"<h2>{title}</h2><p>{shows}</p>")
         if figure.exists():
-            body.append(inline_svg(figure.read_text("utf-8")))
+            body.append(svg_image(read_text(figure), title))
         if table.exists() and (rows := read_table(table)):
             head = list(rows[0])
             body.append(html_table([column.replace("_", " ") for column in head], [list(row.values()) for row in rows]))

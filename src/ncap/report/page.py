@@ -1,5 +1,10 @@
-"""Self-contained HTML pages: a frame, tables, and figures drawn into the page."""
+"""Self-contained HTML pages: a frame, tables, and figures as pictures inside the page.
 
+Nothing on a page is run: text is escaped, a figure is an image, in which browsers run no script, and the page's own
+policy forbids scripts and every request.
+"""
+
+import base64
 import html
 import io
 from collections.abc import Iterable, Sequence
@@ -9,15 +14,18 @@ from typing import Final
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
+from ncap.errors import UserError
 from ncap.files import write_whole
 
 _PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>{title}</title><style>
 body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
 th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
-td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} svg {{ max-width: 100%; height: auto; }}
+td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} img {{ max-width: 100%; height: auto; }}
 .big {{ font-size: 2.4rem; font-weight: 600; }}
 </style></head><body>
 {body}
@@ -27,7 +35,7 @@ td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} svg 
 
 def write_page(path: Path, title: str, body: Iterable[str]) -> None:
     """Write a page whose body is these pieces of HTML."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder_of(path)
     write_whole(path, _PAGE.format(title=html.escape(title), body="\n".join(body)).encode())
 
 
@@ -38,14 +46,23 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "<table>" + "".join(lines) + "</table>"
 
 
-def svg_of(fig: Figure) -> str:
-    """The figure as a piece of HTML; it is closed."""
+def picture_of(fig: Figure, shows: str) -> str:
+    """The figure as an image in HTML; it is closed. shows: a word about it for those who do not see it."""
     text = io.StringIO()
     fig.savefig(text, format="svg", metadata={"Date": None})
     plt.close(fig)
-    return inline_svg(text.getvalue())
+    return svg_image(text.getvalue(), shows)
 
 
-def inline_svg(text: str) -> str:
-    """What a page takes over of an SVG file: everything after its headers."""
-    return text[text.index("<svg") :]
+def svg_image(text: str, shows: str) -> str:
+    """An SVG file, by whomever, as an image in HTML."""
+    data = base64.b64encode(text.encode()).decode()
+    return f'<img alt="{html.escape(shows)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def make_folder_of(path: Path) -> None:
+    """Make the folder of a file that is about to be written, if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot create {path.parent}: {error.strerror}") from None

@@ -15,7 +15,7 @@ from ncap.errors import UserError
 from ncap.evaluation import STANCE_FORCE, Evaluation, evaluate, own_command
 from ncap.learn.training import read_training
 from ncap.policies.ncap import NCAPPolicy
-from ncap.report.page import html_table, svg_of, write_page
+from ncap.report.page import html_table, picture_of, write_page
 from ncap.report.weights import circuit_weights
 from ncap.rollouts import rollout
 from ncap.runs import read_progress
@@ -28,6 +28,8 @@ EPISODES: Final = 10
 """Held-out episodes of every policy on the page."""
 WINDOW: Final = (9.0, 12.0)
 """Part of an episode that is drawn, s; of a shorter episode, as much at its end."""
+_NEEDED: Final = ("rollouts", "test_return")
+"""Columns of progress that the page shows, beside one of the following."""
 _PLAYED: Final = {"candidate_return_mean": "candidates, mean", "training_return_mean": "training episodes, mean"}
 """Columns of progress under evolution and under gradients."""
 
@@ -50,6 +52,8 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     progress = read_progress(run)
     if not progress:
         raise UserError(f"{run} has not finished an epoch yet: train it first, with ncap train --resume {run}")
+    for missing in (name for name in _NEEDED if name not in progress[0]):
+        raise UserError(f"{run}: its progress has no column {missing}")
     found = load(run)
     circuit = found.policy if isinstance(found.policy, NCAPPolicy) else NCAPPolicy()
     compared = {"trained": found, "untrained": untrained(circuit), "zero": load("zero")}
@@ -66,14 +70,15 @@ def write_report(run: Path, out: Path, threads: int) -> None:
         f"after {progress[-1]['rollouts']:.0f} rollouts, with {found.parameters} weights.</p>",
         _table(rows),
         "<h2>Learning</h2>",
-        svg_of(_learning_figure(progress)),
+        picture_of(_learning_figure(progress), "learning curve"),
         "<h2>Footfalls, shaded by pressure</h2>",
-        svg_of(_footfall_figure(walks)),
+        picture_of(_footfall_figure(walks), "footfalls"),
     ]
     if isinstance(found.policy, NCAPPolicy):
         body += ["<h2>Half-centres of the rhythm generator, trained</h2>"]
-        body += [svg_of(_neuron_figure(found.policy, walks["trained"]))]
-        body += ["<h2>Weights before and after</h2>", svg_of(circuit_weights(found.policy, found.theta))]
+        body += [picture_of(_neuron_figure(found.policy, walks["trained"]), "half-centres")]
+        body += ["<h2>Weights before and after</h2>"]
+        body += [picture_of(circuit_weights(found.policy, found.theta), "weights")]
     write_page(out, f"ncap: {title}", body)
 
 
@@ -115,8 +120,9 @@ def _table(rows: dict[str, Evaluation]) -> str:
 def _learning_figure(progress: list[dict[str, float]]) -> Figure:
     fig, named = plots.figure(["curve"], size=(9, 3.2), heights=(1,))
     axes, rollouts = named["curve"], [row["rollouts"] for row in progress]
-    column, label = next(pair for pair in _PLAYED.items() if pair[0] in progress[0])
-    axes.plot(rollouts, [row[column] for row in progress], color="#BBBBBB", label=label)
+    for column, label in _PLAYED.items():
+        if column in progress[0]:
+            axes.plot(rollouts, [row[column] for row in progress], color="#BBBBBB", label=label)
     axes.plot(rollouts, [row["test_return"] for row in progress], color=plots.LEG_COLOURS[0], label="test episodes")
     axes.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
     axes.text(rollouts[-1], 0.505, "standing still", ha="right", va="bottom", fontsize=8, color="#777777")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ncap.files import write_whole
+from ncap.errors import UserError
+from ncap.files import read_text, write_whole
+from ncap.report.page import make_folder_of
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
@@ -17,14 +19,20 @@ def write_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _shown(value) for name, value in row.items()})
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder_of(path)
     write_whole(path, text.getvalue().encode())
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV table, every cell as text."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    """The rows of a CSV table, every cell as text; a row that is too short ends in empty cells."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(read_text(path), newline=""), restval=""))
+    except csv.Error as error:
+        raise UserError(f"{path} is no table ({error})") from None
+    for number, row in enumerate(rows, 1):
+        if None in row:
+            raise UserError(f"{path} is no table: its row {number} has more cells than its head")
+    return rows
 
 
 def _shown(value: object) -> object:

@@ -240,7 +240,7 @@ class Diagram:
         parts += [_wire_svg(wire, dead) for wire, dead in order]
         parts += [_node_svg(i, node, dead) for i, (node, dead) in enumerate(zip(self.nodes, dead_nodes, strict=True))]
         parts += [
-            f'<text class="leg" x="{x:g}" y="{y:g}" fill="{colour}">{site}</text>'
+            f'<text class="leg" x="{x:g}" y="{y:g}" fill="{colour}">{escape(site)}</text>'
             for site, (x, y), colour in self.leg_names
         ]
         return "".join([*parts, "</svg>"])

@@ -34,6 +34,10 @@ SHOWN: Final = 3.0
 """Time that the strip shows, s."""
 _FINE: Final = 2
 """Factor by which everything is drawn larger."""
+_PART: Final = 30.0
+"""Time that is drawn at once, s."""
+_LONGEST_WORD: Final = 40
+"""Characters of a name that are written."""
 _MARGIN: Final = 34
 """Space at the left of the strip for the legs' names, pixels."""
 
@@ -52,45 +56,56 @@ def mixed(colour: str, ground: str, share: float) -> tuple[int, int, int]:
 
 
 class StripPainter:
-    """Footfalls and traces of the half-centres, which scroll: the whole episode is drawn once and cut into pictures."""
+    """Footfalls and traces of the half-centres, which scroll: a part of the episode is drawn and cut into pictures."""
 
     def __init__(self, recording: Recording, width: int, height: int) -> None:
         self.width, self.height, self._dt = width, height, recording.control_dt
+        self._recording = recording
         self._per_second = (width - _MARGIN - 8) / SHOWN
-        steps = len(recording.foot_force)
-        length = round((steps * self._dt + SHOWN) * self._per_second) + 1
-        self._long = Image.new("RGB", (length * _FINE, height * _FINE), BACKGROUND)
-        self._draw = ImageDraw.Draw(self._long)
         self._row = height / (2.7 if recording.neuron_names else 1.2) / len(LEGS)
         self._trace_row = (height - len(LEGS) * self._row - 22) / len(LEGS)
-        self._names = Image.new("RGB", (_MARGIN, height), BACKGROUND)
+        self._part_steps = max(1, round(_PART / self._dt))
+        self._part = -1
+        self._paint(0)
+
+    def _paint(self, part: int) -> None:
+        """Draw a part of the episode, and as much before it as a picture shows."""
+        self._part, self._first = part, part * self._part_steps
+        begin = max(0, self._first - round(SHOWN / self._dt) - 1)
+        end = min(len(self._recording.foot_force), self._first + self._part_steps)
+        length = round(((end - self._first) * self._dt + SHOWN) * self._per_second) + 1
+        self._long = Image.new("RGB", (length * _FINE, self.height * _FINE), BACKGROUND)
+        self._draw = ImageDraw.Draw(self._long)
+        self._names = Image.new("RGB", (_MARGIN, self.height), BACKGROUND)
         for leg in range(len(LEGS)):
-            self._paint_feet(leg, recording.foot_force[:, leg])
-            if recording.neuron_names:
-                self._paint_traces(leg, recording)
+            self._paint_feet(leg, begin, end)
+            if self._recording.neuron_names:
+                self._paint_traces(leg, begin, end)
         self._long = self._long.reduce(_FINE)
 
     def _x(self, step: float) -> float:
-        """Place of a step's beginning in the long picture, which starts SHOWN seconds early."""
-        return (SHOWN + step * self._dt) * self._per_second * _FINE
+        """Place of a step's beginning in the long picture, which starts SHOWN seconds before its first step."""
+        return (SHOWN + (step - self._first) * self._dt) * self._per_second * _FINE
 
-    def _paint_feet(self, leg: int, force: Array) -> None:
+    def _paint_feet(self, leg: int, begin: int, end: int) -> None:
         top, bottom = leg * self._row * _FINE, ((leg + 1) * self._row - 4) * _FINE
         self._draw.rectangle((0, top, self._long.width, bottom), fill="#1b2431")
-        for step in np.flatnonzero(force > STANCE_FORCE).tolist():
+        force = self._recording.foot_force[:, leg]
+        for step in (begin + np.flatnonzero(force[begin:end] > STANCE_FORCE)).tolist():
             shade = mixed(LEG_COLOURS[leg], "#1b2431", 0.25 + 0.75 * min(1.0, force[step] / FULL_FORCE))
             self._draw.rectangle((self._x(step), top, self._x(step + 1), bottom), fill=shade)
         self._write_name(leg, (leg + 0.5) * self._row - 2)
 
-    def _paint_traces(self, leg: int, recording: Recording) -> None:
+    def _paint_traces(self, leg: int, begin: int, end: int) -> None:
+        recording = self._recording
         floor = len(LEGS) * self._row + 10 + (leg + 1) * self._trace_row - 4
         self._draw.line((0, floor * _FINE, self._long.width, floor * _FINE), fill="#2a3646", width=_FINE)
         for name, colour in (("flexor", FLEXOR), ("extensor", EXTENSOR)):
             column = f"{name}.{LEGS[leg]}"
             if column in recording.neuron_names:
-                values = recording.neurons[:, recording.neuron_names.index(column)]
+                values = np.clip(recording.neurons[begin:end, recording.neuron_names.index(column)], -1.0, 1.0)
                 heights = (floor - (self._trace_row - 8) * values) * _FINE
-                points = [(self._x(step + 1), y) for step, y in enumerate(heights)]
+                points = [(self._x(begin + step + 1), y) for step, y in enumerate(heights)]
                 self._draw.line(points, fill=colour, width=3, joint="curve")
         self._write_name(leg, floor - self._trace_row / 2 + 2)
 
@@ -100,8 +115,10 @@ class StripPainter:
 
     def picture(self, step: int) -> Picture:
         """The strip of (width, height) pixels after this step, the present at the right edge."""
+        if step // self._part_steps != self._part:
+            self._paint(step // self._part_steps)
         result = Image.new("RGB", (self.width, self.height), BACKGROUND)
-        right = round((SHOWN + (step + 1) * self._dt) * self._per_second)
+        right = round((SHOWN + (step + 1 - self._first) * self._dt) * self._per_second)
         window = round(SHOWN * self._per_second)
         result.paste(self._long.crop((right - window, 0, right, self.height)), (_MARGIN, 0))
         result.paste(self._names, (0, 0))
@@ -180,4 +197,6 @@ class WiringPainter:
         self, pen: ImageDraw.ImageDraw, at: tuple[float, float], word: str, size: float, colour: str, bold: bool = False
     ) -> None:
         place = self._pixels(np.array([at]))[0]
-        pen.text(place, word, fill=colour, font=font(max(6, round(size * self._scale)), bold), anchor="mm")
+        pen.text(
+            place, word[:_LONGEST_WORD], fill=colour, font=font(max(6, round(size * self._scale)), bold), anchor="mm"
+        )

@@ -1,6 +1,7 @@
 """A recorded episode as one HTML file that needs no other: motion, footfalls and neurons on one time line."""
 
 import base64
+import hashlib
 import json
 import re
 from functools import lru_cache
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from ncap.circuits.animal import animal
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.spec import CircuitSpec
-from ncap.errors import UserError
+from ncap.errors import UserError, unknown_name
 from ncap.evaluation import STANCE_FORCE, foot_gait
 from ncap.files import write_whole
 from ncap.plan import LEGS
@@ -25,7 +26,7 @@ from ncap.sim.a1 import A1
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Terrain
 from ncap.sim.world import Variation, World
-from ncap.tasks import find_task
+from ncap.tasks import TASKS, Task
 from ncap.view import style
 from ncap.view.brain import motor_signals
 from ncap.view.diagram import Diagram
@@ -40,20 +41,46 @@ SPEED_WINDOW: Final = 1.0
 """Time over which the speed is averaged, s."""
 MARGIN: Final = 5.0
 """Width of the ground that is drawn around the robot's way, m."""
+WIDEST: Final = 100.0
+"""Most of the ground that is drawn, m: a robot that goes further leaves it."""
+MOST_BODIES: Final = 500
+"""Most bodies and most geoms of a robot that is drawn."""
 
 
 def world_of(recording: Recording) -> World:
     """The recorded robot on the recorded ground; what an old recording does not say is an A1 on its task's ground."""
-    terrain = find_task(recording.task).terrain if recording.terrain is None else recording.terrain
+    terrain = task_of(recording).terrain if recording.terrain is None else recording.terrain
     return _compiled(A1 if recording.robot is None else recording.robot, terrain)  # type: ignore[arg-type]
+
+
+def task_of(recording: Recording) -> Task:
+    """The task that a recording names. It is looked up and never run: a recording comes from anywhere."""
+    if recording.task not in TASKS:
+        raise unknown_name("task", recording.task, TASKS)
+    return TASKS[recording.task]
 
 
 @lru_cache(maxsize=8)
 def _compiled(robot: Robot, terrain: Terrain) -> World:
     try:
-        return World(robot, terrain)
-    except ValueError as error:  # the text of its model is recorded, but not the files that it names
-        raise UserError(f"robot {robot.name} cannot be built from the recording: {error}") from None
+        world = World(robot, terrain)
+    except (UserError, ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
+        # the text of its model is recorded, but not the files that it names
+        reason = " ".join(str(error).split())
+        raise UserError(f"robot {robot.name} cannot be built from the recording: {reason}") from None
+    model = world.model
+    if max(model.nbody, model.ngeom) > MOST_BODIES:
+        raise UserError(f"robot {robot.name} has {model.nbody} bodies and {model.ngeom} geoms, too many to draw")
+    joint = int(model.body_jntadr[world.trunk_id])
+    free = joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE and model.jnt_qposadr[joint] == 0
+    if not free or len(set(world.position_columns)) != robot.mid.size:
+        raise UserError(
+            f"robot {robot.name}: its trunk must have the first joint, a free one, and its legs one joint each"
+        )
+    for part in (model.geom_size, model.geom_pos, model.geom_quat, model.geom_rgba, model.mat_rgba, model.body_pos):
+        if not np.isfinite(part).all():
+            raise UserError(f"robot {robot.name} has sizes, places or colours that are no numbers")
+    return world
 
 
 def model_of(recording: Recording) -> mujoco.MjModel:
@@ -128,8 +155,10 @@ def write_replay(recording: Recording, path: Path) -> None:
     page, script = (
         resources.files("ncap.view").joinpath(f"replay.{kind}").read_text("utf-8") for kind in ("html", "js")
     )
-    data = json.dumps(_content(recording), separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(_content(recording), separators=(",", ":")).replace("<", "\\u003c")
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}".encode()).digest()).decode()
     parts = {"@SCRIPT@": script, "@WIRING@": wiring, "@DATA@": data, "@TITLE@": escape(recording.title)}
+    parts["@HASH@"] = f"sha256-{digest}"  # the browser runs this program and no other
     page = re.sub("|".join(parts), lambda mark: parts[mark[0]], page)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,11 +171,9 @@ def _content(recording: Recording) -> dict[str, Any]:
     """The data of the page's program, arrays as base64."""
     world, model = world_of(recording), model_of(recording)
     names, signals = signals_of(recording)
-    target = find_task(recording.task).target_speed if recording.target_speed is None else recording.target_speed
-    x, y = recording.position[:, 0], recording.position[:, 1]
-    ground = ground_meshes(
-        model, world.terrain, (x.min() - MARGIN, x.max() + MARGIN), (y.min() - MARGIN, y.max() + MARGIN)
-    )
+    target = task_of(recording).target_speed if recording.target_speed is None else recording.target_speed
+    along, across = (_span(recording.position[:, axis]) for axis in (0, 1))
+    ground = ground_meshes(model, world.terrain, along, across)
     return {
         "dt": recording.control_dt,
         "steps": len(recording.position),
@@ -180,6 +207,15 @@ def _content(recording: Recording) -> dict[str, Any]:
             "extensor": style.EXTENSOR, "muted": style.MUTED, "text": style.TEXT,
         },
     }  # fmt: skip
+
+
+def _span(places: Array) -> tuple[float, float]:
+    """From where to where the ground is drawn along an axis, m."""
+    low, high = float(places.min()) - MARGIN, float(places.max()) + MARGIN
+    if high - low > WIDEST:
+        middle = float(np.median(places))
+        low, high = middle - WIDEST / 2, middle + WIDEST / 2
+    return low, high
 
 
 def _packed(mesh: Mesh) -> dict[str, Any]:

@@ -286,7 +286,7 @@ class Session:
         outcome = self.arena.step(np.array(alive), action)
         self.time += self.control_dt
         now = self.arena.measured
-        self._ghost_stands = self._ghost_stands and not outcome.fallen[GHOST]
+        self._ghost_stands = self._ghost_stands and not outcome.fallen[GHOST] and not self._at_the_edge(GHOST)
         self.history.append(
             Moment(
                 foot_force=now.foot_force[ROBOT],
@@ -301,15 +301,16 @@ class Session:
             self.falls += 1
         if self._fallen_for is not None:
             self._fallen_for += self.control_dt
-        if outcome.diverged[ROBOT] or (self._fallen_for or 0.0) > FALL_PAUSE or self._at_the_edge():
+        if outcome.diverged[ROBOT] or (self._fallen_for or 0.0) > FALL_PAUSE or self._at_the_edge(ROBOT):
             self.seed += 1
             self.reset()
 
-    def _at_the_edge(self) -> bool:
+    def _at_the_edge(self, individual: int) -> bool:
+        """Whether a robot has come so far that the bumps, and in the end the world, would end under it."""
         grid = self.arena.task.terrain.grid
         if grid is None:
             return False
-        x, y, _ = self.arena.measured.position[ROBOT]
+        x, y, _ = self.arena.measured.position[individual]
         return not (EDGE - grid.behind < x < grid.ahead - EDGE and abs(y) < grid.aside - EDGE)
 
     def _mass(self) -> float:

@@ -88,7 +88,7 @@ def _joined(surfaces: list[_Surface]) -> _Surface:
 def _colour(model: mujoco.MjModel, geom: int) -> Colour:
     material = int(model.geom_matid[geom])
     rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
-    red, green, blue = (round(255 * float(channel)) for channel in rgba[:3])
+    red, green, blue = (round(255 * float(channel)) for channel in np.clip(rgba[:3], 0.0, 1.0))
     return red, green, blue
 
 

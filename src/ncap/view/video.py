@@ -1,7 +1,12 @@
 """Recorded episodes as a video: robot, footfalls and circuit side by side. The same recordings give the same frames."""
 
 import os
+import re
+import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +26,10 @@ WIDTH, HEIGHT = 1280, 720
 """Size of a picture, pixels."""
 HEADER: Final = 48
 """Height of the line with the title, pixels."""
+LONGEST_TITLE: Final = 120
+"""Characters of a title that are written."""
 _ENCODING: Final = (
+    "-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-v", "error",
     "-crf", "20", "-preset", "medium", "-threads", "1", "-movflags", "+faststart",
     "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
 )  # fmt: skip
@@ -65,7 +73,8 @@ class Scene:
         words = spoken_gait(label, hertz)
         window = round(SPEED_WINDOW / recording.control_dt)
         speed = float(recording.velocity[max(0, step - window) : step + 1, 0].mean())
-        pen.text((self.left + 14, HEADER / 2), recording.title, fill=TEXT, font=font(16, bold=True), anchor="lm")
+        title = " ".join(recording.title.split())[:LONGEST_TITLE]
+        pen.text((self.left + 14, HEADER / 2), title, fill=TEXT, font=font(16, bold=True), anchor="lm")
         right = self.left + self.width - 14
         pen.text((right, HEADER / 2), words, fill=GAIT_COLOURS[label], font=font(24, bold=True), anchor="rm")
         pen.text((right - 158, HEADER / 2), f"{hertz:.1f} Hz   {speed:.2f} m/s", fill=MUTED, font=font(14), anchor="rm")
@@ -92,10 +101,13 @@ def _camera(recording: Recording, size: tuple[int, int]) -> Camera:
 def length(recordings: Sequence[Recording], seconds: float | None = None) -> int:
     """Number of frames of a video of these recordings."""
     longest = max(len(recording.position) for recording in recordings)
-    limit = longest if seconds is None else min(longest, round(seconds / recordings[0].control_dt))
-    if limit < 1:
+    if longest < 1:
+        raise UserError(f"{recordings[0].title}: the recording has no step to show")
+    if seconds is None:
+        return longest
+    if not seconds >= recordings[0].control_dt / 2:
         raise UserError(f"{seconds:g} s are less than one step of the robot")
-    return limit
+    return max(1, round(min(seconds / recordings[0].control_dt, longest)))
 
 
 def frames(recordings: Sequence[Recording], seconds: float | None = None) -> Iterator[Frame]:
@@ -138,31 +150,84 @@ def write_video(
         raise UserError("recordings with different control steps cannot be shown side by side")
     try:
         import imageio_ffmpeg
-    except ImportError:
+
+        program = imageio_ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError):
         raise UserError("a video needs the extra `video`: pip install 'ncap[video]'") from None
+    length(recordings, seconds)  # refuses what has no picture
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
     pictures = frames(recordings, seconds)
     first = next(pictures)  # before anything is written: drawing may be impossible here
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        writer = imageio_ffmpeg.write_frames(
-            str(temporary),
-            (WIDTH, HEIGHT),
-            fps=1.0 / recordings[0].control_dt,
-            codec="libx264",
-            quality=None,
-            output_params=list(_ENCODING),
-            ffmpeg_log_level="error",
-        )
-        writer.send(None)
+        temporary.touch()  # a folder that cannot be written to has its own words, better than ffmpeg's
+        encoder = Encoder(program, temporary, recordings[0].control_dt)
         try:
             for frame in chain((first,), pictures):
-                writer.send(np.ascontiguousarray(frame))
+                encoder.write(frame)
                 drawn()
+            encoder.finish()
         finally:
-            writer.close()
+            encoder.close()
         temporary.replace(path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+class Encoder:
+    """ffmpeg, which writes pictures into a file. Its failures are OSErrors with what it says."""
+
+    def __init__(self, program: str, path: Path, frame_dt: float) -> None:
+        self._path = path
+        rate = str(Fraction(1.0 / frame_dt).limit_denominator())
+        pictures = ("-f", "rawvideo", "-vcodec", "rawvideo", "-s", f"{WIDTH}x{HEIGHT}", "-pix_fmt", "rgb24", "-r", rate)
+        self._process = subprocess.Popen(
+            [program, "-y", *pictures, "-i", "-", *_ENCODING, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        self._said: list[bytes] = []
+        self._listener = threading.Thread(target=self._listen, daemon=True)  # or it would wait for us to read
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        self._said = self._process.stderr.readlines()
+
+    def write(self, frame: Frame) -> None:
+        """Append a picture (HEIGHT, WIDTH, 3)."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(np.ascontiguousarray(frame).data)
+        except BrokenPipeError:
+            self.finish()  # raises what ffmpeg says, unless it ended well, which it should not have
+            raise OSError("ffmpeg ended too early") from None
+
+    def finish(self) -> None:
+        """Complete the file; it is on the disk afterwards."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # its exit code says more
+            self._process.stdin.close()
+        code = self._process.wait()
+        self._listener.join()
+        if code != 0 or not self._path.stat().st_size:
+            lines = [line.decode("utf-8", "replace").strip() for line in self._said]
+            words = re.sub(r"\[[^]]*\] *", "", next((line for line in lines if line), f"it ended with code {code}"))
+            raise OSError(f"ffmpeg failed: {words}")
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """End ffmpeg, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        self._listener.join()
+        for stream in (self._process.stdin, self._process.stderr):
+            assert stream is not None
+            with suppress(BrokenPipeError):
+                stream.close()
