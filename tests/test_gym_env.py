@@ -296,6 +296,36 @@ def test_environments_that_cannot_be_get_a_sentence(words, complaint):
         (WalkingVectorEnv if "num_envs" in words else WalkingEnv)(**words)
 
 
+def test_the_environment_of_stable_baselines3_is_as_strict():
+    pytest.importorskip("stable_baselines3")
+    from ncap.learn.vec_env import vec_env
+
+    env = vec_env("flat-walk", 2)
+    with pytest.raises(UserError, match="call reset before step: no episode has begun"):
+        env.step(np.zeros((2, 12)))
+    env.reset()
+    with pytest.raises(UserError, match="call step_async before step_wait"):
+        env.step_wait()
+    for actions, complaint in (
+        (np.zeros((2, 8)), r"2 actions have the shape \(2, 12\), not \(2, 8\)"),
+        (np.zeros(12), r"not \(12,\)"),
+        (np.full((2, 12), np.nan), "an action has numbers that are not finite"),
+        (None, "an action is made of numbers, not of NoneType"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            env.step(actions)
+    assert env.step(np.zeros((2, 12)).tolist())[0].shape == (2, 40)
+    for words, complaint in (
+        ({"seed": -1}, "a seed is a number from 0 on, not -1"),
+        ({"seed": "x"}, "seeds are whole numbers"),
+        ({"environments": 0}, "at least one robot is needed, not 0"),
+        ({"threads": 0}, "at least one thread is needed, not 0"),
+        ({"task": "swim"}, "unknown task 'swim'"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            vec_env(**({"task": "flat-walk"} | words))
+
+
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

@@ -400,7 +400,8 @@ def test_a_run_whose_task_is_a_python_file_runs_it_only_if_it_is_named_again(run
     folder, own = tmp_path / "run", tmp_path / "own.py"
     own.write_text(
         "from dataclasses import replace\nfrom ncap.tasks import TASKS\n"
-        f"TASKS['own'] = replace(TASKS['flat-walk'], name='own')\nimport pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
+        "TASKS['own'] = replace(TASKS['flat-walk'], name='own')\n"
+        f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
     )
     shutil.copytree(runs[0], folder)
     config = json.loads((folder / "config.json").read_text())

@@ -17,7 +17,7 @@ from ncap.tasks import TASKS, Task, build, find_task, with_robot
 Array = NDArray[np.float64]
 
 STANCE_FORCE: Final = 5.0
-"""N. A foot pressed harder than this stands."""
+"""Foot force above which a foot stands, N."""
 GAIT_FROM: Final = 3.0
 """Time at the start of an episode that does not count for the gait, s."""
 SLOWEST: Final = 0.02
@@ -56,7 +56,7 @@ class Evaluation:
     """95 % interval of the mean return, from a bootstrap over episodes."""
     falls: int
     speed_mean: float
-    """m/s forward, in the robot's frame."""
+    """Mean forward speed in the robot's frame, m/s."""
     cost_of_transport: float | None
     """Mean motor power over weight times speed; None when the robot does not move forward."""
     gait: GaitSummary

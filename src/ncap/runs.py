@@ -316,7 +316,7 @@ def provenance() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
-    """None where an extra is not installed."""
+    """Version of a package; None where it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -57,7 +57,9 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     assert len(trained) == len(set(trained)) == 16 + 8 + 2 + 12
     cli.main(["report", str(tmp_path)])
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count("<svg") == len(list(tmp_path.glob("*.svg"))) == len(FIGURES) + 2  # MLP weights, variable speed
+    assert (
+        page.count("data:image/svg+xml") == len(list(tmp_path.glob("*.svg"))) == len(FIGURES) + 2
+    )  # MLP weights, variable speed
     assert page.count("<table>") == len(list(tmp_path.glob("*.csv")))
 
 
@@ -116,6 +118,18 @@ def test_a_kept_evaluation_is_found_by_the_content_of_its_task_in_any_process(tm
     ):
         assert describe_task(other) != describe_task(task)
     assert list((tmp_path / "evaluations").iterdir()) == [kept]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"task": 3}', b"\xff", b"[" * 100_000])
+def test_a_kept_evaluation_that_is_damaged_or_of_an_earlier_version_is_made_anew(tmp_path, content):
+    task = replace(TASKS["flat-walk"], episode_seconds=0.3)
+    expected = library(tmp_path).evaluation("zero", task, 1)
+    (kept,) = (tmp_path / "evaluations").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(content)
+    assert library(tmp_path).evaluation("zero", task, 1) == expected
+    assert kept.read_bytes() == whole
+    assert library(tmp_path).evaluation("zero", task, 1) == expected  # now from the file
 
 
 def test_an_interrupted_reproduction_goes_on_to_the_same_numbers(tmp_path):

@@ -451,12 +451,11 @@ def test_commands_that_are_none_get_a_sentence(command, complaint):
         controller.act(controller.reset([0, 1]), np.zeros((2, 4, 10)), command)
 
 
-def test_commands_may_be_lists():
+def test_commands_may_be_lists_and_of_single_precision():
     controller, observations = POLICIES[0].bind(perturbed(POLICIES[0], 2)), random_observations(3, 5, 2)
-    for given in ([0.1, 0.9], np.array([0.1, 0.9]), np.array([0.1, 0.9], np.float32).astype(np.float64).round(3)):
-        assert np.array_equal(
-            act(controller, observations, [1, 2], given), act(controller, observations, [1, 2], np.array([0.1, 0.9]))
-        )
+    expected = act(controller, observations, [1, 2], np.array([0.25, 0.75]))  # both are exact in single precision
+    for command in ([0.25, 0.75], (0.25, 0.75), np.array([0.25, 0.75], np.float32), {"c": [0.25, 0.75]}):
+        assert np.array_equal(act(controller, observations, [1, 2], command), expected)
 
 
 @pytest.mark.parametrize("words", [{"command": "x"}, {"command": None}, {"command": [0.1, 0.2]}, {"circuit": None}])

@@ -87,7 +87,7 @@ class Entry(NamedTuple):
 
     row: Neuron | Synapse
     part: str
-    """In which part it holds."""
+    """Part of the body in which it holds."""
     number: Number
 
 

@@ -113,7 +113,7 @@ class BatchedVecEnv(VecEnv):
         """Nothing to release."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The same for every environment."""
+        """The attribute of every environment, which is the same."""
         return [getattr(self, attr_name, None)] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -125,7 +125,7 @@ class BatchedVecEnv(VecEnv):
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Never."""
+        """Always False: environments have no wrappers."""
         return [False] * self.num_envs
 
 

@@ -151,14 +151,14 @@ class ZeroController:
         self._joints = joints
 
     def reset(self, seeds: Sequence[int], command: Command | None = None) -> None:
-        """Nothing to remember."""
+        """The state, which is None: nothing is remembered."""
 
     def act(self, state: None, observation: Array, command: Command | None = None) -> tuple[None, Array]:
         """Action 0."""
         return None, np.zeros((len(np.atleast_1d(finite(observation, "an observation"))), *self._joints))
 
     def signals(self, state: None) -> dict[str, Array]:
-        """None."""
+        """No signals."""
         return {}
 
 
@@ -201,5 +201,5 @@ class RandomController:
         return (seeds, step + 1), np.array(draws)
 
     def signals(self, state: tuple[tuple[int, ...], int]) -> dict[str, Array]:
-        """None."""
+        """No signals."""
         return {}

@@ -20,7 +20,7 @@ ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "tanh": np.tanh,
 }
-"""Of the hidden layers: ReLU under evolution and D4PG, tanh under PPO."""
+"""Activation functions of hidden layers: ReLU under evolution and D4PG, tanh under PPO."""
 MOST_WEIGHTS: Final = 10_000_000
 """More are refused before anything is allocated."""
 
@@ -31,11 +31,11 @@ class MLPPolicy:
 
     hidden: tuple[int, ...] = (256, 256)
     mean: tuple[float, ...] = ()
-    """Of every observation; empty: 0."""
+    """Mean of every observation; empty: 0."""
     std: tuple[float, ...] = ()
-    """Of every observation; empty: 1."""
+    """Standard deviation of every observation; empty: 1."""
     activation: str = "relu"
-    """Of the hidden layers: relu or tanh."""
+    """Activation function of the hidden layers: relu or tanh."""
     senses: int = 40
     """Observations, of all legs together."""
     joints: tuple[int, int] = (4, 3)
@@ -91,7 +91,7 @@ class MLPController:
         self.layers = list(zip(weights[0::2], weights[1::2], strict=True))
 
     def reset(self, seeds: Sequence[int], command: Command | None = None) -> None:
-        """Nothing to remember."""
+        """The state, which is None: nothing is remembered."""
 
     def act(self, state: None, observation: Array, command: Command | None = None) -> tuple[None, Array]:
         """(None, action (P, leg, joint)) from observations (P, leg, sense). Commands mean nothing to it."""
@@ -103,5 +103,5 @@ class MLPController:
         return None, values.reshape(len(felt), *self._joints)
 
     def signals(self, state: None) -> dict[str, Array]:
-        """None."""
+        """No signals."""
         return {}

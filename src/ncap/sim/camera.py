@@ -11,7 +11,7 @@ from ncap.errors import UserError
 Array = NDArray[np.float64]
 COLLISION_GROUP = 3
 SEEN = (0.02, 100.0)
-"""m from the camera, from where to where."""
+"""Nearest and farthest distance from the camera that is drawn, m."""
 
 
 class Camera:

@@ -73,7 +73,7 @@ class Bumpy:
     bumpiness: float = 0.5
     """b in [0, 1]: heights are uniform in [1 - b, 1] times `height`."""
     height: float = 0.05
-    """m."""
+    """Height of the highest bumps, m."""
     spacing: float = 0.2
     """Distance between two independent heights, m."""
     behind: float = 4.0
