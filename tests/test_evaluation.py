@@ -7,6 +7,7 @@ import pytest
 from ncap import cli
 from ncap.errors import UserError
 from ncap.evaluation import (
+    commanded_gait,
     cost_of_transport,
     evaluate,
     foot_gaits,
@@ -60,6 +61,48 @@ def test_short_footfalls_of_a_run_are_no_bounces():
     assert gait.label == "bound"
     assert gait.frequency_hz == pytest.approx(1 / 0.21, abs=0.05)
     assert gait.concentration == pytest.approx(1.0)
+
+
+def trot(steps=500, rates=(2.0, 2.0, 2.0, 2.0)):
+    """(foot forces (T, leg) in N, phases) of a trot whose legs make so many strides a second, 55 % of them standing."""
+    phase = (np.arange(steps)[:, None] * 0.03 * np.array(rates) - np.array([0.5, 0.0, 0.0, 0.5])) % 1.0
+    return np.where(phase < 0.55, 40.0, 0.0), phase
+
+
+def gait_of(force):
+    return foot_gaits(TASK, episodes({"foot_force": force[None]}, [len(force)]))[0]
+
+
+def test_a_foot_that_taps_twice_is_seen_though_the_label_hides_it():
+    force, phase = trot()
+    assert gait_of(force).touchdowns_per_stride == pytest.approx(1.0, abs=0.05)
+    lifted = (phase > 0.2) & (phase < 0.4) & (np.arange(4) >= 2)  # both hind feet, within their stance
+    tapping = gait_of(np.where(lifted, 0.0, force))
+    assert tapping.touchdowns_per_stride == pytest.approx(1.5, abs=0.08)  # (1 + 1 + 2 + 2) / 4
+
+
+def test_a_leg_at_half_speed_has_no_gait():
+    halved = gait_of(trot(rates=(2.0, 2.0, 2.0, 1.0))[0])
+    assert halved.label == "none"
+    assert halved.concentration < 0.8
+
+
+def test_a_mixture_of_episodes_is_not_averaged_away():
+    regular, halved = gait_of(trot()[0]), gait_of(trot(rates=(2.0, 2.0, 2.0, 1.0))[0])
+    found = summarise_gaits([regular] * 3 + [halved] * 2, commanded=replace(regular, label="bound", frequency_hz=1.6))
+    assert (found.label, found.share, found.regular_share) == ("trot", 0.6, 0.6)
+    assert (found.commanded, found.commanded_share) == ("bound", 0.0)
+    assert found.rhythm_ratio == pytest.approx(2.0 / 1.6, abs=0.02)
+
+
+def test_the_commanded_gait_is_the_circuits_own():
+    # docs/rhythm.md: walk at 1.1 Hz at c = 0.05, bound at 2.8 Hz at c = 0.9
+    walk, bound = (commanded_gait(load("untrained"), command) for command in (0.05, 0.9))
+    assert (walk.label, bound.label) == ("walk", "bound")
+    assert (walk.frequency_hz, bound.frequency_hz) == (pytest.approx(1.1, abs=0.1), pytest.approx(2.8, abs=0.1))
+    assert commanded_gait(load("zero"), None) is None
+    cut = load("untrained").without(["V0v"])
+    assert commanded_gait(cut, 0.5).label != "trot"  # V0v is what makes it
 
 
 def test_an_early_fall_leaves_a_gait_without_numbers_but_valid_json():
@@ -116,10 +159,11 @@ def test_evaluate_prints_the_promised_json(capsys):
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         "task", "policy", "parameters", "episodes", "returns", "return_mean", "return_interval", "falls",
-        "speed_mean", "cost_of_transport", "gait",
+        "speed_mean", "cost_of_transport", "roll_rms_deg", "pitch_rms_deg", "action_rate", "smoothness", "gait",
     ]  # fmt: skip
     assert list(found["gait"]) == [
-        "label", "frequency_hz", "duty", "left_right_phase", "fore_hind_phase", "concentration",
+        "label", "share", "frequency_hz", "duty", "left_right_phase", "fore_hind_phase", "concentration",
+        "regular_share", "touchdowns_per_stride", "commanded", "commanded_share", "rhythm_ratio",
     ]  # fmt: skip
     assert found["return_mean"] == pytest.approx(0.5, abs=0.01)
     assert found["gait"]["duty"] == 1.0

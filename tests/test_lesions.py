@@ -113,7 +113,7 @@ def test_a_fall_at_once_is_drawn_and_valid_json(tmp_path):
     [
         (["--without", "V0", "--episodes", "0"], "at least one episode is needed, not 0"),
         (["--without", "V0", "--threads", "0"], "at least one thread is needed, not 0"),
-        (["--without", "V0", "--seed", "-1"], "a seed is a number from 0 on, not -1"),
+        (["--without", "V0", "--seed", "-1"], "a seed is a number from 0 on, not -1; the largest is 2^63 - 1"),
         (["--without", ","], "at least one lesion is needed, such as --without V0"),
     ],
 )

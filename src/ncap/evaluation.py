@@ -1,16 +1,20 @@
 """How well a policy does on a task: return, falls, speed, cost of transport, and the gait, which the return hides."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import Gait, circular_mean, measure_footfalls
+from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, measure_footfalls
+from ncap.analysis.motion import action_rate, smoothness, sway_deg
+from ncap.analysis.rhythm import rhythm_gaits
 from ncap.errors import UserError
+from ncap.plan import LEGS
 from ncap.policies.controller import Command, Controller, check_seeds
+from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import Episodes, rollout
 from ncap.tasks import TASKS, Task, build, find_task, with_robot
 
@@ -25,14 +29,19 @@ SLOWEST: Final = 0.02
 GRAVITY: Final = 9.81
 DEFAULT_TASK: Final = "flat-walk"
 """For a policy that was not trained."""
-RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity")
+RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaitSummary:
-    """The commonest gait over episodes, with the mean numbers of those that have it."""
+    """The commonest gait over episodes. Shares and touchdowns are over all episodes.
+
+    Frequency, duty, phases and concentration are means over the episodes that have the commonest gait.
+    """
 
     label: str
+    share: float
+    """Share of the episodes that have this gait."""
     frequency_hz: float
     duty: float
     left_right_phase: tuple[float, float] | None
@@ -40,6 +49,17 @@ class GaitSummary:
     fore_hind_phase: tuple[float, float] | None
     """Left, right."""
     concentration: float
+    """R of the least regular pair of legs."""
+    regular_share: float
+    """Share of all episodes whose legs keep their phases, R ≥ 0.8."""
+    touchdowns_per_stride: float
+    """How often a foot comes down in a stride, mean over feet and all episodes with strides."""
+    commanded: str | None = None
+    """The gait of the circuit alone at this command; None without a circuit, or with commands that change."""
+    commanded_share: float | None = None
+    """Share of all episodes with the commanded gait."""
+    rhythm_ratio: float | None = None
+    """Stride frequency of the body over that of the circuit alone, mean over all episodes: 1 when the rhythm leads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +79,13 @@ class Evaluation:
     """Mean forward speed in the robot's frame, m/s."""
     cost_of_transport: float | None
     """Mean motor power over weight times speed; None when the robot does not move forward."""
+    roll_rms_deg: float
+    """Root mean square of the trunk's roll, mean over episodes, degrees."""
+    pitch_rms_deg: float
+    action_rate: float
+    """Mean |change| of an action from one control step to the next."""
+    smoothness: float | None
+    """Log dimensionless jerk of the forward speed over strides, mean over episodes with strides; higher is smoother."""
     gait: GaitSummary
 
 
@@ -78,6 +105,11 @@ class Player(Protocol):
     @property
     def policy(self) -> Any:
         """Its description."""
+        ...
+
+    @property
+    def theta(self) -> Array:
+        """(D,) its weights."""
         ...
 
     @property
@@ -139,6 +171,14 @@ def evaluate(
     episodes = rollout(task, player.controller(len(seeds)), seeds, command=said, threads=threads, record=RECORDED)
     speed = float(np.nanmean(episodes.signals["velocity"][..., 0]))
     mean = stats.estimate(episodes.returns)
+    gaits = foot_gaits(task, episodes)
+    sway = np.array([sway_deg(up) for up in _lived(episodes, "up")])
+    rates = [action_rate(action) for action in _lived(episodes, "action")]
+    jerks = [
+        smoothness(velocity[:, 0], task.control_dt, gait.frequency_hz)
+        for velocity, gait in zip(_lived(episodes, "velocity"), gaits, strict=True)
+    ]
+    smooth = [jerk for jerk in jerks if jerk is not None]
     return Evaluation(
         task=task.name,
         policy=player.name,
@@ -150,8 +190,36 @@ def evaluate(
         falls=int(episodes.fell.sum()),
         speed_mean=speed,
         cost_of_transport=transport_cost(task, episodes, speed),
-        gait=summarise_gaits(foot_gaits(task, episodes)),
+        roll_rms_deg=float(sway[:, 0].mean()),
+        pitch_rms_deg=float(sway[:, 1].mean()),
+        action_rate=float(np.mean(rates)),
+        smoothness=float(np.mean(smooth)) if smooth else None,
+        gait=summarise_gaits(gaits, commanded_gait(player, said)),
     )
+
+
+def _lived(episodes: Episodes, name: str) -> list[Array]:
+    """A signal (T, …) of every episode, until its end or its fall."""
+    return [values[:lived] for values, lived in zip(episodes.signals[name], episodes.steps, strict=True)]
+
+
+def commanded_gait(player: Player, command: Command | None) -> Gait | None:
+    """The gait of a policy's circuit without a body at one command, the commonest over random starts.
+
+    None for a policy without a circuit, for circuits without extensors, and for commands of several individuals.
+    """
+    policy = player.policy
+    values = command.values() if isinstance(command, Mapping) else () if command is None else (command,)
+    if not isinstance(policy, NCAPPolicy) or any(np.size(value) > 1 for value in values):
+        return None
+    if not any(row.name == "extensor" and policy.circuit.sites_of(row) == LEGS for row in policy.circuit.core):
+        return None
+    weights = policy.core.weights_from(policy.numbers(player.theta[None])[0, 0]) if policy.core.trained else None
+    said = dict(zip(policy.system.commands, policy.commands(command, 1)[0].tolist(), strict=True))
+    gaits = rhythm_gaits(policy.circuit, said, weights)
+    label = Counter(gait.label for gait in gaits).most_common(1)[0][0]
+    chosen = [gait for gait in gaits if gait.label == label]
+    return replace(chosen[0], frequency_hz=float(np.mean([gait.frequency_hz for gait in chosen])))
 
 
 def cost_of_transport(power: float, mass: float, speed: float) -> float | None:
@@ -185,23 +253,35 @@ def foot_gait(force: Array, control_dt: float) -> Gait:
     return measure_footfalls(force > STANCE_FORCE, control_dt)
 
 
-def summarise_gaits(gaits: Sequence[Gait]) -> GaitSummary:
-    """The commonest label, and the mean numbers of the episodes that have it."""
-    label = Counter(gait.label for gait in gaits).most_common(1)[0][0]
+def summarise_gaits(gaits: Sequence[Gait], commanded: Gait | None = None) -> GaitSummary:
+    """The summary of the gaits of some episodes, beside the gait of the circuit alone if it is known."""
+    label, count = Counter(gait.label for gait in gaits).most_common(1)[0]
     chosen = [gait for gait in gaits if gait.label == label]
-    stepping = [gait for gait in chosen if gait.frequency_hz > 0]
+    stepping = [gait for gait in gaits if gait.frequency_hz > 0]
+    share = ratio = None
+    if commanded is not None:
+        share = sum(gait.label == commanded.label for gait in gaits) / len(gaits)
+        if stepping and commanded.frequency_hz > 0:
+            ratio = float(np.mean([gait.frequency_hz for gait in stepping]) / commanded.frequency_hz)
 
     def phases(name: str) -> tuple[float, float] | None:
-        if not stepping:
+        having = [gait for gait in chosen if gait.frequency_hz > 0]
+        if not having:
             return None
-        first, second = (circular_mean(np.array([getattr(gait, name)[i] for gait in stepping]))[0] for i in (0, 1))
+        first, second = (circular_mean(np.array([getattr(gait, name)[i] for gait in having]))[0] for i in (0, 1))
         return first, second
 
     return GaitSummary(
         label=label,
+        share=count / len(gaits),
         frequency_hz=float(np.mean([gait.frequency_hz for gait in chosen])),
         duty=float(np.mean([gait.duty for gait in chosen])),
         left_right_phase=phases("left_right_phase"),
         fore_hind_phase=phases("fore_hind_phase"),
         concentration=float(np.mean([gait.concentration for gait in chosen])),
+        regular_share=float(np.mean([gait.concentration >= MIN_CONCENTRATION for gait in gaits])),
+        touchdowns_per_stride=float(np.mean([gait.touchdowns_per_stride for gait in stepping])) if stepping else 0.0,
+        commanded=None if commanded is None else commanded.label,
+        commanded_share=share,
+        rhythm_ratio=ratio,
     )

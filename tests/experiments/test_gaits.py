@@ -110,7 +110,7 @@ def test_released_numbers_do_not_bound_which_is_why_ours_differ():
 def test_a_row_counts_the_commonest_gait_and_averages_those_that_have_it():
     walk = Gait(
         label="walk", frequency_hz=1.0, left_right_phase=(0.95, 0.5), fore_hind_phase=(0.2, 0.3),
-        diagonal_phase=(0.9, 0.1), duty=0.7, concentration=1.0,
+        diagonal_phase=(0.9, 0.1), duty=0.7, concentration=1.0, touchdowns_per_stride=1.0,
     )  # fmt: skip
     faster = replace(walk, frequency_hz=2.0, left_right_phase=(0.05, 0.4), duty=0.5)
     other = replace(walk, label="trot", frequency_hz=9.0)

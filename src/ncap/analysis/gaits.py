@@ -44,6 +44,8 @@ class Gait:
     """Mean share of a stride that a foot is on the ground."""
     concentration: float
     """R of the least regular pair: 1 when its phase is the same in every stride."""
+    touchdowns_per_stride: float
+    """How often a foot comes down in a stride, mean over feet: 1 in a clean gait, 2 when every foot taps twice."""
 
 
 def stance_onsets(stance: Array, dt: float, threshold: float = 0.5) -> Array:
@@ -88,6 +90,7 @@ def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_toleran
         frequency_hz=float(rates.mean()),
         duty=float(duty),
         in_step=rates.max() <= 1.25 * rates.min(),  # two steps for another's one keep a perfect, meaningless phase
+        touchdowns_per_stride=1.0,  # its stride is the time between two of them
         bound_tolerance=bound_tolerance,
     )
 
@@ -99,7 +102,8 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
     harmonic, which is the middle of its stance.
     """
     stance = contact.astype(float)
-    if min(len(stance_onsets(stance[:, leg], dt)) for leg in range(len(LEGS))) < 3:
+    touchdowns = [len(stance_onsets(stance[:, leg], dt)) for leg in range(len(LEGS))]
+    if min(touchdowns) < 3:
         return _no_gait(stance)
     rates = np.fft.rfftfreq(8 * len(stance), dt)
     swinging = (stance - stance.mean(axis=0)) * np.hanning(len(stance))[:, None]
@@ -124,6 +128,7 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
         frequency_hz=frequency,
         duty=float(stance.mean()),
         in_step=bool((at(frequency) > np.maximum(at(frequency / 2), at(2 * frequency) / 2)).all()),
+        touchdowns_per_stride=float(np.mean(touchdowns)) / (len(stance) * dt * frequency),
     )
 
 
@@ -163,7 +168,12 @@ def _duty(stance: Array, onsets: Array, dt: float, threshold: float) -> float:
 
 
 def _gait(
-    phases: Sequence[Array], frequency_hz: float, duty: float, in_step: bool, bound_tolerance: float = 0.05
+    phases: Sequence[Array],
+    frequency_hz: float,
+    duty: float,
+    in_step: bool,
+    touchdowns_per_stride: float,
+    bound_tolerance: float = 0.05,
 ) -> Gait:
     """The gait with these phases of every pair in every stride; none unless all legs step equally often."""
     pairs = [circular_mean(one) for one in phases]
@@ -180,6 +190,7 @@ def _gait(
         diagonal_phase=diagonal,
         duty=duty,
         concentration=concentration,
+        touchdowns_per_stride=touchdowns_per_stride,
     )
 
 
@@ -193,4 +204,5 @@ def _no_gait(stance: Array, threshold: float = 0.5) -> Gait:
         diagonal_phase=nan,
         duty=float((stance > threshold).mean()) if len(stance) else 0.0,
         concentration=0.0,
+        touchdowns_per_stride=0.0,
     )

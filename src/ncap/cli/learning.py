@@ -3,7 +3,7 @@
 import sys
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -12,6 +12,9 @@ from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
 from ncap.cli.terminal import complain, print_json, print_table, training_report
 from ncap.errors import UserError
 from ncap.learn.settings import Training
+
+if TYPE_CHECKING:
+    from ncap.evaluation import GaitSummary
 
 _SAME_BRAIN, _SAME_BODY = Brain(), Body()
 
@@ -160,6 +163,19 @@ def evaluate(
         ("falls", f"{found.falls} of {found.episodes}"),
         ("speed", f"{found.speed_mean:.2f} m/s"),
         ("cost of transport", cost),
-        ("gait", f"{gait.label}, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}, R {gait.concentration:.2f}"),
+        ("gait", f"{gait.label} in {gait.share:.0%} of the episodes, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}"),
+        ("regular", f"R ≥ 0.8 in {gait.regular_share:.0%}; R {gait.concentration:.2f} where it is {gait.label}"),
+        ("touchdowns per stride", f"{gait.touchdowns_per_stride:.2f}"),
+        ("commanded gait", _commanded(gait)),
+        ("roll and pitch, rms", f"{found.roll_rms_deg:.1f}° and {found.pitch_rms_deg:.1f}°"),
+        ("action rate", f"{found.action_rate:.3f}"),
+        ("smoothness", "–" if found.smoothness is None else f"{found.smoothness:.2f}"),
     ]
     print_table((f"{found.policy} on {found.task}", ""), rows)
+
+
+def _commanded(gait: "GaitSummary") -> str:
+    if gait.commanded is None:
+        return "–"
+    ratio = "–" if gait.rhythm_ratio is None else f"{gait.rhythm_ratio:.2f}"
+    return f"{gait.commanded} in {gait.commanded_share:.0%}; rhythm of the body over the circuit's {ratio}"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from ncap.cli.app import app
+from ncap.cli.app import OutFile, Seed, app
 from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
 from ncap.errors import UserError
 
@@ -22,7 +22,7 @@ def watch(
     brain: BrainWords = _OWN_BRAIN,
     body: BodyWords = _OWN_BODY,
     ghost: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     host: str = "127.0.0.1",
     port: int = 8080,
     plain: bool = False,
@@ -62,8 +62,8 @@ def replay(
     policy: Annotated[str, tyro.conf.Positional],
     brain: BrainWords = _OWN_BRAIN,
     body: BodyWords = _OWN_BODY,
-    seed: int = 0,
-    out: Path = Path("walk.html"),
+    seed: Seed = 0,
+    out: OutFile = Path("walk.html"),
 ) -> None:
     """Write an episode as one HTML file: the motion in 3-D, footfalls, neurons and circuit on one time line.
 
@@ -89,9 +89,9 @@ def video(
     compare: tuple[str, str] | None = None,
     brain: BrainWords = _OWN_BRAIN,
     body: BodyWords = _OWN_BODY,
-    seed: int = 0,
+    seed: Seed = 0,
     seconds: float | None = None,
-    out: Path = Path("walk.mp4"),
+    out: OutFile = Path("walk.mp4"),
 ) -> None:
     """Write an episode as a video: robot, footfalls and circuit side by side. The same words give the same frames.
 
@@ -110,6 +110,8 @@ def video(
     from ncap.cli.terminal import progress_bar
     from ncap.view.video import check_name, length, write_video
 
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise UserError(f"a video shows a number of seconds above 0, not {seconds:g}")
     names = compare or ((policy,) if policy else ())
     if not names or (compare and policy):
         raise UserError("give either one policy, or two with --compare A B")
