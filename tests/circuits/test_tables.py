@@ -109,7 +109,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
 numbers = st.floats(0.001, 10)
 units = st.one_of(
     st.builds(BasicUnit, voltage_time=numbers),
-    st.builds(OscillatorUnit, adaptation_time=numbers, active_time=numbers, clip_drive=st.booleans()),
+    st.builds(OscillatorUnit, adaptation_time=st.floats(0.5, 10), active_time=numbers, clip_drive=st.booleans()),
     st.just(SumUnit()),
     st.just(TanhUnit()),
 )
