@@ -96,9 +96,9 @@ class TrainedPolicy:
             raise UserError(f"{self.name} has no circuit, so {wish} means nothing to it")
         return self.policy
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write it so that the file is complete or not there at all."""
-        write_tensors(path, {"theta": self.theta}, {"policy": describe(self.policy), "about": self.about})
+        write_tensors(Path(path), {"theta": self.theta}, {"policy": describe(self.policy), "about": self.about})
 
 
 def untrained(policy: AnyPolicy, name: str = "untrained") -> TrainedPolicy:

@@ -29,11 +29,14 @@ from ncap.trained import TrainedPolicy, load, read_policy, untrained
 def trial(command: float, *speeds: float, regular: float = 1.0) -> Trial:
     gait = GaitSummary(
         label="walk",
+        share=1.0,
         frequency_hz=2.0,
         duty=0.5,
         left_right_phase=(0.5, 0.5),
         fore_hind_phase=(0.25, 0.25),
         concentration=regular,
+        regular_share=1.0,
+        touchdowns_per_stride=1.0,
     )
     return Trial(command=command, speeds=np.array(speeds), gait=gait)
 

@@ -356,8 +356,7 @@ class CircuitSpec:
             )
         lines += ["", f"{'from':<18} {'to':<18} {'route':<10} {'weight':>8}  trained"]
         for row in self.synapses:
-            source = row.source.replace(" ", "_")
-            lines.append(f"{source:<18} {row.target:<18} {row.route:<10} {row.weight:>+8.4f}  {_trained(row)}")
+            lines.append(f"{row.source:<18} {row.target:<18} {row.route:<10} {row.weight:>+8.4f}  {_trained(row)}")
         lines += ["", f"{'input':<18} {'kind':<10} one per"]
         lines += [f"{row.name:<18} {row.kind:<10} {row.per}" for row in self.inputs]
         units = dict.fromkeys(str(neuron.unit) for neuron in self.neurons)

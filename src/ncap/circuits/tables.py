@@ -58,8 +58,9 @@ def circuit_from(data: object) -> CircuitSpec:
     return CircuitSpec(rows["neurons"], rows["synapses"], rows["inputs"], plan=find_plan(plan), dt=dt)
 
 
-def save_circuit(spec: CircuitSpec, path: Path) -> None:
+def save_circuit(spec: CircuitSpec, path: str | Path) -> None:
     """Write the table so that it is complete or not there at all."""
+    path = Path(path)
     data = describe_circuit(spec)
     lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in data.items() if name not in _KINDS]
     for group in _KINDS:
@@ -69,9 +70,9 @@ def save_circuit(spec: CircuitSpec, path: Path) -> None:
     write_whole(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
-def load_circuit(path: Path) -> CircuitSpec:
+def load_circuit(path: str | Path) -> CircuitSpec:
     """Read the table of a file."""
-    data = read_json(path)
+    data = read_json(Path(path))
     try:
         return circuit_from(data)
     except UserError as error:
