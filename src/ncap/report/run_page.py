@@ -100,7 +100,7 @@ def _walk(player: TrainedPolicy, task: Task) -> Walk:
 
 
 def _table(rows: dict[str, Evaluation]) -> str:
-    head = ("", "return", "falls", "speed (m/s)", "cost of transport", "gait", "Hz", "regularity R")
+    head = ("", "return", "falls", "speed (m/s)", "cost of transport", "gait", "Hz", "regular in", "commanded gait in")
     cells = [
         (
             name,
@@ -108,9 +108,10 @@ def _table(rows: dict[str, Evaluation]) -> str:
             f"{row.falls} of {row.episodes}",
             f"{row.speed_mean:.2f}",
             "–" if row.cost_of_transport is None else f"{row.cost_of_transport:.2f}",
-            row.gait.label,
+            f"{row.gait.label} ({row.gait.share:.0%})",
             f"{row.gait.frequency_hz:.1f}",
-            f"{row.gait.concentration:.2f}",
+            f"{row.gait.regular_share:.0%}",
+            "–" if row.gait.commanded is None else f"{row.gait.commanded}: {row.gait.commanded_share:.0%}",
         )
         for name, row in rows.items()
     ]
