@@ -14,10 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
+from ncap.circuits.animal import JOINTS, SENSES
 from ncap.errors import UserError
 from ncap.params import ParamSpace
+from ncap.plan import LEGS
 
 Array = NDArray[np.float64]
+
+LEGS_AND_JOINTS: Final = (len(LEGS), len(JOINTS))
+"""Shape of a quadruped's actions."""
+LEGS_AND_SENSES: Final = (len(LEGS), len(SENSES))
+"""Shape of a quadruped's observations."""
 Command = float | Array | Mapping[str, float | Array]
 """What a brainstem says: one number c in [0, 1], or numbers (P,) by the names of inputs: {"freq.L": 0.2, "c": 0.3}."""
 
@@ -129,7 +136,7 @@ class Policy(Protocol):
 class ZeroPolicy:
     """Stands: every action is 0, the standing pose."""
 
-    joints: tuple[int, int] = (4, 3)
+    joints: tuple[int, int] = LEGS_AND_JOINTS
     """Legs and joints per leg."""
     control_dt: float = 0.030
 
@@ -166,7 +173,7 @@ class ZeroController:
 class RandomPolicy:
     """Uniformly random actions."""
 
-    joints: tuple[int, int] = (4, 3)
+    joints: tuple[int, int] = LEGS_AND_JOINTS
     """Legs and joints per leg."""
     control_dt: float = 0.030
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.params import Block, ParamSpace
-from ncap.policies.controller import Command, check_observation, check_weights
+from ncap.policies.controller import LEGS_AND_JOINTS, LEGS_AND_SENSES, Command, check_observation, check_weights
 
 Array = NDArray[np.float64]
 
@@ -36,9 +36,9 @@ class MLPPolicy:
     """Standard deviation of every observation; empty: 1."""
     activation: str = "relu"
     """Activation function of the hidden layers: relu or tanh."""
-    senses: int = 40
+    senses: int = math.prod(LEGS_AND_SENSES)
     """Observations, of all legs together."""
-    joints: tuple[int, int] = (4, 3)
+    joints: tuple[int, int] = LEGS_AND_JOINTS
     """Legs and joints per leg."""
     control_dt: float = 0.030
     """Control step, s."""
