@@ -1,5 +1,6 @@
 """Commands that show a policy: a live page, a replay to keep, a video."""
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,11 +51,14 @@ def watch(
     whole = find_policy(policy, circuit=brain.circuit, command=brain.command)
     session = Session(body.find(whole), whole, ghost=ghost, without=names_in(brain.without), seed=seed)
     page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain)
+    before = signal.signal(signal.SIGINT, lambda *_: page.stop())
     print(f"watch: {page.address}   (Ctrl-C ends it)", flush=True)
     try:
         page.run()
     finally:
+        signal.signal(signal.SIGINT, before)
         page.close()
+    raise SystemExit(130)
 
 
 @app.command

@@ -57,7 +57,7 @@ class Page:
             from ncap.view.gate import Gate
         except ImportError:
             raise UserError("the live page needs the extra `view`: pip install 'ncap[view]'") from None
-        self.session = session
+        self.session, self.stopping = session, False
         self.gate = Gate(host, port)
         self._told = time.perf_counter()
         with redirect_stdout(StringIO()), self.gate.around(viser.__version__):  # viser prints a long greeting
@@ -127,7 +127,7 @@ class Page:
         begin = due = time.perf_counter()
         lit = read = begin
         dark = late = False  # whether the circuit, and whether the instruments have yet to show the last step
-        while (now := time.perf_counter()) - begin < seconds:
+        while (now := time.perf_counter()) - begin < seconds and not self.stopping:
             if self._obey():
                 dark = late = True
             period = session.control_dt / session.controls.pace
@@ -151,6 +151,10 @@ class Page:
             if now - self._told > REFUSALS_EVERY:
                 self._tell_refusals()
             time.sleep(max(0.0, min(due - time.perf_counter(), 0.01)))
+
+    def stop(self) -> None:
+        """End `run` after the step that it does now. An exception in the middle of one could leave viser locked."""
+        self.stopping = True
 
     def close(self) -> None:
         """Stop serving."""
