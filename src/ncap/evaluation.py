@@ -28,7 +28,7 @@ SLOWEST: Final = 0.02
 """Speed below which a robot does not move forward, and has no cost of transport, m/s."""
 GRAVITY: Final = 9.81
 DEFAULT_TASK: Final = "flat-walk"
-"""For a policy that was not trained."""
+"""Task of a policy that was not trained."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action")
 
 
@@ -82,6 +82,7 @@ class Evaluation:
     roll_rms_deg: float
     """Root mean square of the trunk's roll, mean over episodes, degrees."""
     pitch_rms_deg: float
+    """Root mean square of the trunk's pitch, mean over episodes, degrees."""
     action_rate: float
     """Mean |change| of an action from one control step to the next."""
     smoothness: float | None

@@ -61,6 +61,13 @@ def remove_leftovers(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def set_aside(path: Path) -> Path:
+    """Give a damaged file another name, so that its place is free and nothing is lost. Returns the new name."""
+    new = next(other for n in range(1, 10_000) if not (other := path.with_name(f"{path.name}.damaged-{n}")).exists())
+    path.rename(new)
+    return new
+
+
 def check_regular(path: Path) -> int:
     """Size of a regular file, bytes; anything else, or a file that is too large, is refused by a sentence."""
     try:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ncap import rollouts, seeding
 from ncap.analysis.gaits import Gait, measure_gait
+from ncap.analysis.rhythm import settled_stance
 from ncap.circuits.animal import cut, find_circuit
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.rhythm import EXTENSOR_STANCE, check_command, rhythm_inputs
@@ -32,11 +33,11 @@ Array = NDArray[np.float64]
 LONGEST: Final = 3600.0
 """Longest time for which a rhythm is measured, s."""
 
-Player = str | Path | TrainedPolicy
+PolicyOrName = str | Path | TrainedPolicy
 """A policy, or its name, run directory or file."""
 
 
-def _loaded(policy: Player) -> TrainedPolicy:
+def _loaded(policy: PolicyOrName) -> TrainedPolicy:
     if not isinstance(policy, str | Path | TrainedPolicy):
         raise UserError(f"a policy is a name, a path or a TrainedPolicy, not {type(policy).__name__}")
     return policy if isinstance(policy, TrainedPolicy) else load(policy)
@@ -44,7 +45,7 @@ def _loaded(policy: Player) -> TrainedPolicy:
 
 def rollout(
     task: str | Task,
-    policy: Player | Controller,
+    policy: PolicyOrName | Controller,
     seeds: Sequence[int] = range(5),
     *,
     command: Command | None = None,
@@ -66,7 +67,7 @@ def rollout(
 
 
 def evaluate(
-    policy: Player,
+    policy: PolicyOrName,
     task: str | Task | None = None,
     seeds: Sequence[int] = range(5),
     *,
@@ -86,7 +87,7 @@ def train(training: "Training", folder: str | Path, *, threads: int = 2) -> Trai
 
 
 def lesion(
-    policy: Player,
+    policy: PolicyOrName,
     without: Sequence[str],
     *,
     commands: Sequence[float] = (),
@@ -153,15 +154,9 @@ def rhythm(
     if not spec.dt <= seconds <= LONGEST or settling > LONGEST:
         raise UserError(f"a rhythm is measured for {spec.dt:g} s to {LONGEST:g} s, not {seconds:g} after {settling:g}")
     core = Circuit(spec)
-    columns = core.columns("extensor")
     state = core.reset(1, seeding.generator(check_seeds([seed])[0], "rhythm"))
     inputs = rhythm_inputs(core, np.array([check_command(command)]))
-    for _ in range(round(settling / core.dt)):
-        state = core.step(state, inputs)
-    stance = np.empty((round(seconds / core.dt), len(columns)))
-    for row in stance:
-        state = core.step(state, inputs)
-        row[:] = core.outputs(state)[0, columns]
+    (stance,) = settled_stance(core, state, inputs, settling, seconds)
     return Rhythm(command=command, dt=core.dt, stance=stance, gait=measure_gait(stance, core.dt, EXTENSOR_STANCE))
 
 

@@ -39,6 +39,7 @@ from ncap.files import (
     read_tensors,
     read_text,
     remove_leftovers,
+    set_aside,
     shown,
     write_tensors,
     write_whole,
@@ -152,10 +153,7 @@ class Run:
 
     def set_aside(self, path: Path, reason: str) -> None:
         """Give a damaged file another name, so that the run can go on without it and nothing is lost."""
-        number = next(n for n in range(1, 10_000) if not path.with_name(f"{path.name}.damaged-{n}").exists())
-        new = path.with_name(f"{path.name}.damaged-{number}")
-        path.rename(new)
-        self.tell(f"{path} is damaged ({reason}): it is set aside as {new.name}")
+        self.tell(f"{path} is damaged ({reason}): it is set aside as {set_aside(path).name}")
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, then forget the oldest."""

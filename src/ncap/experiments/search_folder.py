@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ncap.errors import UserError
-from ncap.files import decode_value, parse_json, read_json, read_text, write_whole
+from ncap.files import decode_value, parse_json, read_json, read_text, set_aside, write_whole
 from ncap.runs import BusyError
 
 _SETTINGS, _LOG = "search.json", "generations.jsonl"
@@ -104,11 +104,7 @@ class SearchFolder:
         return records
 
     def _set_aside(self, path: Path, reason: str) -> None:
-        new = next(
-            other for n in range(1, 10_000) if not (other := path.with_name(f"{path.name}.damaged-{n}")).exists()
-        )
-        path.rename(new)
-        self._tell(f"{path} is set aside as {new.name} ({reason})")
+        self._tell(f"{path} is set aside as {set_aside(path).name} ({reason})")
 
 
 def _record(line: str, generation: int, population: int, validates: Callable[[int], bool]) -> dict[str, Any]:

@@ -32,9 +32,8 @@ from ncap.policies.controller import (
 
 Array = NDArray[np.float64]
 
-COMMANDS: Final = {"walk": 0.05, "run": 0.9}
-"""Brainstem command by the second word of a task's name."""
-WALK: Final = COMMANDS["walk"]
+WALK: Final = 0.05
+"""Brainstem command of a slow walk. Tasks name their own."""
 MOST_COPIES: Final = 64
 MOST_SUBSTEPS: Final = 1000
 """Circuit steps in a control step."""
