@@ -8,9 +8,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, measure_footfalls
+from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, following, measure_footfalls
 from ncap.analysis.motion import action_rate, smoothness, sway_deg
 from ncap.analysis.rhythm import rhythm_gaits
+from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.errors import UserError
 from ncap.plan import LEGS
 from ncap.policies.controller import Command, Controller, check_seeds
@@ -29,27 +30,31 @@ SLOWEST: Final = 0.02
 GRAVITY: Final = 9.81
 DEFAULT_TASK: Final = "flat-walk"
 """Task of a policy that was not trained."""
+FOOTFALLS: Final = ("foot_force", "neurons")
+"""Signals that `foot_following` needs."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaitSummary:
-    """The commonest gait over episodes. Shares and touchdowns are over all episodes.
+    """The gaits of some episodes: the commonest one, and numbers over all of them.
 
-    Frequency, duty, phases and concentration are means over the episodes that have the commonest gait.
+    Only the phases are means over the episodes that have the commonest gait: those of different gaits have no mean.
     """
 
     label: str
     share: float
     """Share of the episodes that have this gait."""
     frequency_hz: float
+    """Stride frequency, mean over all episodes with strides, Hz."""
     duty: float
+    """Share of the time that a foot is on the ground, mean over feet and all episodes."""
     left_right_phase: tuple[float, float] | None
     """Fore, hind; None when the legs do not step."""
     fore_hind_phase: tuple[float, float] | None
     """Left, right."""
     concentration: float
-    """R of the least regular pair of legs."""
+    """R of the least regular pair of legs, median over all episodes."""
     regular_share: float
     """Share of all episodes whose legs keep their phases, R ≥ 0.8."""
     touchdowns_per_stride: float
@@ -254,16 +259,28 @@ def foot_gait(force: Array, control_dt: float) -> Gait:
     return measure_footfalls(force > STANCE_FORCE, control_dt)
 
 
+def foot_following(policy: NCAPPolicy, episodes: Episodes) -> Array:
+    """(P,) share of the time of every episode in which feet do what their half-centres say."""
+    extensors = policy.core.columns("extensor")
+    return np.array(
+        [
+            following(force > STANCE_FORCE, neurons[:, extensors] > EXTENSOR_STANCE)
+            for force, neurons in zip(_lived(episodes, "foot_force"), _lived(episodes, "neurons"), strict=True)
+        ]
+    )
+
+
 def summarise_gaits(gaits: Sequence[Gait], commanded: Gait | None = None) -> GaitSummary:
     """The summary of the gaits of some episodes, beside the gait of the circuit alone if it is known."""
     label, count = Counter(gait.label for gait in gaits).most_common(1)[0]
     chosen = [gait for gait in gaits if gait.label == label]
     stepping = [gait for gait in gaits if gait.frequency_hz > 0]
+    frequency = float(np.mean([gait.frequency_hz for gait in stepping])) if stepping else 0.0
     share = ratio = None
     if commanded is not None:
         share = sum(gait.label == commanded.label for gait in gaits) / len(gaits)
         if stepping and commanded.frequency_hz > 0:
-            ratio = float(np.mean([gait.frequency_hz for gait in stepping]) / commanded.frequency_hz)
+            ratio = frequency / commanded.frequency_hz
 
     def phases(name: str) -> tuple[float, float] | None:
         having = [gait for gait in chosen if gait.frequency_hz > 0]
@@ -275,11 +292,11 @@ def summarise_gaits(gaits: Sequence[Gait], commanded: Gait | None = None) -> Gai
     return GaitSummary(
         label=label,
         share=count / len(gaits),
-        frequency_hz=float(np.mean([gait.frequency_hz for gait in chosen])),
-        duty=float(np.mean([gait.duty for gait in chosen])),
+        frequency_hz=frequency,
+        duty=float(np.mean([gait.duty for gait in gaits])),
         left_right_phase=phases("left_right_phase"),
         fore_hind_phase=phases("fore_hind_phase"),
-        concentration=float(np.mean([gait.concentration for gait in chosen])),
+        concentration=float(np.median([gait.concentration for gait in gaits])),
         regular_share=float(np.mean([gait.concentration >= MIN_CONCENTRATION for gait in gaits])),
         touchdowns_per_stride=float(np.mean([gait.touchdowns_per_stride for gait in stepping])) if stepping else 0.0,
         commanded=None if commanded is None else commanded.label,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+TRACKING_WIDTH: Final = 0.6
+"""Distance from the target speed at which `tracking_reward` is 0, m/s."""
+
 
 @dataclass(frozen=True)
 class RewardTerm:
@@ -32,6 +35,11 @@ def speed_reward(forward_velocity: Array, target: float) -> Array:
     return np.clip(np.minimum(rising, falling), 0.0, 1.0)
 
 
+def tracking_reward(forward_velocity: Array, target: float) -> Array:
+    """1 at the target velocity, falling linearly to 0 at a distance of TRACKING_WIDTH. m/s, (P,)."""
+    return np.maximum(1 - np.abs(forward_velocity - target) / TRACKING_WIDTH, 0.0)
+
+
 def yaw_penalty(yaw_rate: Array, weight: float) -> Array:
     """-weight times the squared yaw rate in rad/s. (P,)."""
     return -weight * yaw_rate**2
@@ -45,8 +53,14 @@ def _yaw(now: Measurements, task: "Task") -> Array:
     return yaw_penalty(now.angular_velocity[:, 2], task.yaw_weight)
 
 
+def _tracking(now: Measurements, task: "Task") -> Array:
+    return tracking_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), task.target_speed)
+
+
 SPEED: Final = RewardTerm("speed", _speed)
 """Forward speed in the robot's frame, near the task's target."""
+TRACKING: Final = RewardTerm("tracking", _tracking)
+"""Forward speed in the robot's frame, at the task's target and neither slower nor faster."""
 YAW: Final = RewardTerm("yaw", _yaw)
 """Less for turning."""
 FALL: Final = "fall"

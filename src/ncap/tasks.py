@@ -9,11 +9,21 @@ import numpy as np
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.registry import Registry
-from ncap.rewards import SPEED, YAW, RewardTerm
+from ncap.rewards import SPEED, TRACKING, YAW, RewardTerm
 from ncap.sim.a1 import A1
 from ncap.sim.robot import SENSES, Robot, find_robot
 from ncap.sim.terrain import Bumpy, Flat, Terrain
 from ncap.sim.world import CONTACTS, Variation, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """A brainstem command and the speed that it stands for."""
+
+    command: float
+    """In [0, 1]."""
+    speed: float
+    """Forward speed, m/s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +34,10 @@ class Task:
     target_speed: float
     """Forward speed that is rewarded, m/s."""
     terrain: Terrain
-    command: float = 0.05
+    command: float = 0.25
     """Brainstem command that suits the task, in [0, 1], for a circuit that was not trained for it."""
+    paces: tuple[Pace, ...] = ()
+    """Commands that a circuit is trained at, with a target speed each, by turns; empty: its own command only."""
     rewards: tuple[RewardTerm, ...] = (SPEED, YAW)
     """What is rewarded, beside the penalty for a fall."""
     robot: Robot = A1
@@ -62,6 +74,10 @@ class Task:
         if not 0 < self.friction[0] <= self.friction[1]:
             raise UserError(f"task {self.name}: friction must be a rising range above 0, not {self.friction}")
 
+    def at(self, pace: Pace) -> "Task":
+        """The same task at one of its paces."""
+        return replace(self, command=pace.command, target_speed=pace.speed, paces=())
+
     @property
     def steps(self) -> int:
         """Control steps in an episode."""
@@ -83,8 +99,16 @@ TASKS: Final[Registry[Task]] = Registry("task")
 """Tasks by name."""
 for _ground in (Flat(), Bumpy()):
     _word = "flat" if _ground.grid is None else "bumpy"
-    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.05, terrain=_ground)
-    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.9, terrain=_ground)
+    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.25, terrain=_ground)
+    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.95, terrain=_ground)
+PAPER_TASKS: Final = tuple(TASKS)
+"""The four tasks of the paper."""
+TASKS["flat-speeds"] = replace(
+    TASKS["flat-walk"],
+    name="flat-speeds",
+    rewards=(TRACKING, YAW),
+    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.25, 0.45), (0.5, 0.7), (0.7, 0.9), (1.0, 1.2))),
+)
 
 
 def find_task(name: str) -> Task:

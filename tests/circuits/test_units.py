@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ncap.circuits.units import BasicUnit, OscillatorUnit
+from ncap.circuits.units import BasicUnit, OscillatorUnit, RectifierUnit, SumUnit
 from ncap.errors import UserError
 from ncap.experiments.units import respond
 
@@ -169,3 +169,29 @@ def test_euler_error_halves_with_the_step():
 def test_impossible_constants_are_refused_by_name(field, value):
     with pytest.raises(UserError, match=field):
         OscillatorUnit(**{field: value})
+
+
+def without_memory(units, drive):
+    return type(units[0]).group(units, DT).step((), np.array([drive]))[1][0]
+
+
+def test_a_bounded_sum_is_linear_near_zero_and_approaches_its_limit():
+    bounded, free = SumUnit(limit=0.1), SumUnit()
+    # b tanh(x / b): 0.1 tanh(0.01) = 0.1 (0.01 - 0.01³ / 3 + …); tanh(1) = 0.76159415595; far out, b itself
+    units, drive = [bounded, bounded, bounded, free], [0.001, -0.1, 7.0, 7.0]
+    expected = [0.000999966668, -0.076159415595, 0.1, 7.0]
+    assert without_memory(units, drive) == pytest.approx(expected, abs=1e-12)
+    assert without_memory([free, free], [-3.0, 0.2]) == pytest.approx([-3.0, 0.2], abs=0)
+
+
+@pytest.mark.parametrize("limit", [0.0, -0.1, float("nan"), float("inf")])
+def test_an_impossible_limit_is_refused(limit):
+    with pytest.raises(UserError, match="SumUnit: limit must be a positive number"):
+        SumUnit(limit=limit)
+
+
+def test_a_rectifier_with_a_bias_of_minus_one_is_a_gate_that_two_inputs_open_together():
+    gate = RectifierUnit()
+    opened = {(0.0, 1.0): 0.0, (1.0, 0.0): 0.0, (1.0, 1.0): 1.0, (0.75, 0.5): 0.25, (1.0, 1.5): 1.0}
+    for (one, other), output in opened.items():
+        assert without_memory([gate], [one + other - 1.0]) == [output]

@@ -7,15 +7,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict
-from importlib import resources
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ncap import cli
-from ncap.circuits.rhythm import RELEASED, default_numbers, respecified
+from ncap.circuits.rhythm import preset_numbers, released_numbers, respecified
 from ncap.circuits.tables import load_circuit
 from ncap.errors import UserError
 from ncap.experiments import rhythm_tuning
@@ -26,13 +25,7 @@ from ncap.runs import BusyError
 TINY = Search(seed=3, generations=4, population=4, states=1, validate_every=2, validation_states=1)
 
 
-#: What the search with its earlier, own parameter space found with the stand-in below: first and last best loss, and
-#: the best biases, for the settings of the test that uses them.
-EARLIER_LOSSES = [2.47589063, 2.02116904]
-EARLIER_BIASES = [0.3443, 0.9555, 0.0874, -0.1285, -0.2144, 0.5106, 0.1858, 0.1677, -0.2424]
-
-
-def fake_objective(numbers, states, entropy):
+def fake_objective(numbers, states, entropy, rough=False):
     """A cheap stand-in with an optimum away from the start: what matters here is the search, not what it searches."""
     spread = sum((value - 0.5) ** 2 for value in numbers["biases"].values())
     return {"distance": spread + 1e-3 * states * (entropy[1] % 7)}
@@ -237,7 +230,7 @@ def test_a_search_that_is_stopped_ends_within_a_second_and_leaves_no_workers(nam
 
 
 def test_candidates_keep_every_sign_and_the_start_is_their_centre():
-    start = default_numbers()
+    start = released_numbers()
     space = search_space(start)
     assert space.size == 26 + 9 + 5
     assert named_numbers(space, space.initial, start) == start
@@ -246,7 +239,7 @@ def test_candidates_keep_every_sign_and_the_start_is_their_centre():
 
 
 def test_numbers_lie_in_the_ranges_that_the_search_had_before_it_used_the_table():
-    start = default_numbers()
+    start = released_numbers()
     space = search_space(start)
     ranges = dict(zip(space.names, zip(space.low.tolist(), space.high.tolist(), strict=True), strict=True))
     assert list(ranges)[:2] == ["weights: flexor>extensor same #0", "weights: extensor>flexor same #0"]
@@ -257,12 +250,32 @@ def test_numbers_lie_in_the_ranges_that_the_search_had_before_it_used_the_table(
     assert ranges["oscillator: active_time #0"] == (0.3, 3.0)
 
 
-def test_the_search_takes_the_steps_that_it_took_before_it_used_the_table(tmp_path):
-    settings = Search(seed=3, generations=20, population=6, states=1, validate_every=2, validation_states=1)
-    losses = []
-    numbers, _ = run(tmp_path, settings, lambda _, record: losses.append(min(record["losses"])))
-    assert losses[:1] + losses[-1:] == pytest.approx(EARLIER_LOSSES, abs=1e-9)
-    assert list(numbers["biases"].values()) == EARLIER_BIASES
+def test_stages_follow_each_other_and_a_shorter_search_leaves_out_the_last():
+    stages = rhythm_tuning.STAGES
+    whole = Search().plan()
+    assert [stage for stage, begins in whole if begins] == list(stages)
+    assert len(whole) == Search().generations == sum(stage.generations for stage in stages)
+    assert Search(generations=stages[0].generations + 1).plan() == whole[: stages[0].generations + 1]
+    assert [stage.rough for stage in stages] == [True, False, False, False]
+
+
+def test_a_stage_begins_at_the_mean_of_the_one_before(tmp_path, monkeypatch):
+    short = tuple(replace(stage, generations=3) for stage in rhythm_tuning.STAGES[:2])
+    monkeypatch.setattr(rhythm_tuning, "STAGES", short)
+    begun = []
+
+    class Watched(rhythm_tuning.cmaes.CMA):
+        def __init__(self, mean, sigma, **more):
+            begun.append((mean.copy(), sigma, self))
+            super().__init__(mean=mean, sigma=sigma, **more)
+
+    monkeypatch.setattr(rhythm_tuning.cmaes, "CMA", Watched)
+    run(tmp_path, Search(**(vars(TINY) | {"generations": 6})))
+    (first, *_), (second, _, _) = begun
+    assert [sigma for _, sigma, _ in begun] == [stage.step for stage in short]
+    assert np.array_equal(first, search_space(released_numbers()).initial)
+    assert np.array_equal(second, begun[0][2].mean)
+    assert not np.array_equal(first, second)
 
 
 def test_the_command_writes_numbers_and_a_table_that_other_commands_take(tmp_path, capsys):
@@ -270,10 +283,10 @@ def test_the_command_writes_numbers_and_a_table_that_other_commands_take(tmp_pat
     numbers = json.loads((tmp_path / "rhythm.json").read_text())
     spec = load_circuit(tmp_path / "circuit.json")
     assert spec.rhythm() == respecified(numbers)
-    assert sum(entry.row.trainable for entry in spec.entries) == 92  # afferents and motor neurons are there as well
+    assert sum(entry.row.trainable for entry in spec.entries) == 100  # afferents and motor neurons are there as well
     capsys.readouterr()
     cli.main(["rhythm", "--circuit", str(tmp_path / "circuit.json"), "--commands", "0.5", "--states", "1", "--json"])
-    assert json.loads(capsys.readouterr().out)[0]["gait"] == "trot"
+    assert json.loads(capsys.readouterr().out)[0]["command"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -281,6 +294,7 @@ def test_the_command_writes_numbers_and_a_table_that_other_commands_take(tmp_pat
     [
         (["--workers", "0"], "at least one worker is needed, not 0"),
         (["--generations", "0"], "a search needs at least one generation, not 0"),
+        (["--generations", "801"], "a search has up to 800 generations, not 801"),
         (["--seed", "-1"], "a seed is a number from 0 on, not -1; the largest is 2^63 - 1"),
     ],
 )
@@ -299,13 +313,7 @@ def test_wanted_gaits_are_the_papers_claim():
 @pytest.mark.real
 @pytest.mark.slow
 def test_the_objective_prefers_the_default_to_the_released_numbers():
-    default = json.loads(resources.files("ncap.circuits").joinpath("rhythm_default.json").read_text())
-    unit = RELEASED.neuron("flexor").unit
-    released = {
-        "weights": {row.key: row.weight for row in RELEASED.synapses},
-        "biases": {row.name: row.bias for row in RELEASED.neurons},
-        "oscillator": vars(unit),
-    }
+    default, released = preset_numbers("default"), released_numbers()
     losses = [sum(rhythm_tuning.objective(numbers, 4, (0, 1)).values()) for numbers in (default, released)]
     assert losses[0] < 0.2 * losses[1]
     assert np.isfinite(losses).all()

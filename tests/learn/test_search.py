@@ -27,13 +27,13 @@ def test_ars_by_hand():
     mean, returns = np.full(5, 2.0), np.array([1.0, 0, 0, 0, 0, 0, 0, 1])
     gain = 1 / np.sqrt(0.1875)
     step = 0.2 / 4 * gain * (direction(3, 7, 0, 5) - direction(3, 7, 3, 5))
-    moved = method.update(FREE, method.start(mean), 3, 7, returns)
+    moved = method.update(FREE, method.start(FREE, mean), 3, 7, returns)
     assert moved.mean == pytest.approx(mean + step - 0.01 * mean)
 
 
 def test_ars_candidates_are_antithetic():
     method = METHODS[0]
-    everybody = method.candidates(FREE, method.start(np.ones(5)), 3, 7, range(8))
+    everybody = method.candidates(FREE, method.start(FREE, np.ones(5)), 3, 7, range(8))
     assert everybody[0::2] + everybody[1::2] == pytest.approx(np.full((4, 5), 2.0))
 
 
@@ -49,7 +49,7 @@ def test_cma_agrees_with_the_cmaes_library_over_many_epochs():
     method = CMA(population=8, sigma=0.3)
     theirs = cmaes.SepCMA(mean=np.zeros(5), sigma=0.3, population_size=8)
     theirs._rng = OurNumbers()
-    ours = method.start(np.zeros(5))
+    ours = method.start(FREE, np.zeros(5))
     slopes = np.array([1.0, 4.0, 0.2, 1.0, 9.0])
     for epoch in range(40):
         asked = [theirs.ask() for _ in range(8)]
@@ -70,7 +70,7 @@ def test_weights_held_back_by_their_signs_do_not_upset_the_step_size():
     target = np.where(signs > 0, -1.0, 1.0)
     best = space.constrain(target)
     method = CMA(population=16, sigma=0.14)
-    search = method.start(space.initial)
+    search = method.start(space, space.initial)
     for epoch in range(400):
         rows = method.candidates(space, search, 0, epoch, range(16))
         search = method.update(space, search, 0, epoch, -((rows - target) ** 2).sum(axis=1))
@@ -81,7 +81,7 @@ def test_weights_held_back_by_their_signs_do_not_upset_the_step_size():
 def test_a_large_population_does_not_make_negative_variances():
     method = CMA(population=2048, sigma=0.14)
     space = ParamSpace([Block(name="w", initial=np.zeros(92))])
-    search = method.start(space.initial)
+    search = method.start(space, space.initial)
     for epoch in range(6):
         rows = method.candidates(space, search, 0, epoch, range(2048))
         search = method.update(space, search, 0, epoch, -((rows - 1) ** 2).sum(axis=1))
@@ -90,7 +90,7 @@ def test_a_large_population_does_not_make_negative_variances():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_candidates_are_addressed_by_seed_epoch_and_index(method):
-    search = method.start(np.ones(5))
+    search = method.start(FREE, np.ones(5))
     everybody = method.candidates(FREE, search, 3, 7, range(8))
     assert np.array_equal(method.candidates(FREE, search, 3, 7, [5, 2]), everybody[[5, 2]])
     assert not np.array_equal(method.candidates(FREE, search, 3, 8, range(8)), everybody)
@@ -103,7 +103,7 @@ def test_signs_hold_for_every_candidate_and_for_the_mean(preset):
     space = NCAPPolicy(command=0.2, copies=method.copies).space
     excitatory, inhibitory = space.initial > 0, space.initial < 0  # all weights that do not start at 0 keep their sign
     assert excitatory.sum() + inhibitory.sum() == method.copies * (2 * 10 + 2 * 4)
-    search = method.start(space.initial)
+    search = method.start(space, space.initial)
     for epoch in range(5):
         rows = method.candidates(space, search, 0, epoch, range(method.population))
         returns = np.random.default_rng(epoch).normal(size=method.population)
@@ -116,14 +116,14 @@ def test_signs_hold_for_every_candidate_and_for_the_mean(preset):
 @given(arrays(float, 8, elements=st.floats(-1e3, 1e3) | st.sampled_from([np.nan, np.inf, -np.inf])))
 @pytest.mark.parametrize("method", METHODS)
 def test_no_returns_whatsoever_make_weights_that_are_not_finite(method, returns):
-    moved = method.update(FREE, method.start(np.ones(5)), 0, 0, returns)
+    moved = method.update(FREE, method.start(FREE, np.ones(5)), 0, 0, returns)
     for values in (moved.mean, *moved.memory.values()):
         assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_returns_do_not_move_the_mean(method):
-    assert np.array_equal(method.update(FREE, method.start(np.ones(5)), 0, 0, np.full(8, 0.7)).mean, np.ones(5))
+    assert np.array_equal(method.update(FREE, method.start(FREE, np.ones(5)), 0, 0, np.full(8, 0.7)).mean, np.ones(5))
 
 
 def test_nan_ranks_as_the_worst():
@@ -134,7 +134,7 @@ def test_nan_ranks_as_the_worst():
 @pytest.mark.parametrize("method", METHODS)
 def test_it_climbs_a_hill(method):
     # maximise -|w - 1|^2 from w = 0: after 150 epochs the distance is a small part of what it was
-    search = method.start(np.zeros(5))
+    search = method.start(FREE, np.zeros(5))
     for epoch in range(150):
         rows = method.candidates(FREE, search, 0, epoch, range(8))
         search = method.update(FREE, search, 0, epoch, -((rows - 1) ** 2).sum(axis=1))

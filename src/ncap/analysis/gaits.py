@@ -82,13 +82,20 @@ def measure_gait(stance: Array, dt: float, threshold: float = 0.5, bound_toleran
     """Measure one individual's gait from stance (T, leg), sampled every dt seconds, grounded above the threshold."""
     onsets = [stance_onsets(stance[:, leg], dt, threshold) for leg in range(len(LEGS))]
     if min(len(times) for times in onsets) < 3:
-        return _no_gait(stance, threshold)
-    rates = np.array([(len(times) - 1) / (times[-1] - times[0]) for times in onsets])
+        return _no_gait(float((stance > threshold).mean()) if len(stance) else 0.0)
     duty = np.mean([_duty(stance[:, leg], onsets[leg], dt, threshold) for leg in range(len(LEGS))])
+    return gait_of_onsets(onsets, float(duty), bound_tolerance)
+
+
+def gait_of_onsets(onsets: Sequence[Array], duty: float, bound_tolerance: float = 0.05) -> Gait:
+    """The gait of stances that begin at these times of every leg, s, and fill this share of a stride."""
+    if min(len(times) for times in onsets) < 3:
+        return _no_gait(duty)
+    rates = np.array([(len(times) - 1) / (times[-1] - times[0]) for times in onsets])
     return _gait(
         [stride_phases(onsets[i], onsets[j]) for i, j in PAIRS],
         frequency_hz=float(rates.mean()),
-        duty=float(duty),
+        duty=duty,
         in_step=rates.max() <= 1.25 * rates.min(),  # two steps for another's one keep a perfect, meaningless phase
         touchdowns_per_stride=1.0,  # its stride is the time between two of them
         bound_tolerance=bound_tolerance,
@@ -104,7 +111,7 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
     stance = contact.astype(float)
     touchdowns = [len(stance_onsets(stance[:, leg], dt)) for leg in range(len(LEGS))]
     if min(touchdowns) < 3:
-        return _no_gait(stance)
+        return _no_gait(float(stance.mean()) if len(stance) else 0.0)
     rates = np.fft.rfftfreq(8 * len(stance), dt)
     swinging = (stance - stance.mean(axis=0)) * np.hanning(len(stance))[:, None]
     strength = np.abs(np.fft.rfft(swinging, 8 * len(stance), axis=0))  # (rate, leg)
@@ -119,7 +126,7 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
     stride = 1 / (frequency * dt)  # in samples; windows are two strides long and begin a stride apart
     middles = np.arange(stride, len(stance) - stride, stride)
     if len(middles) < 3:
-        return _no_gait(stance)
+        return _no_gait(float(stance.mean()) if len(stance) else 0.0)
     time = np.arange(len(stance))
     windows = 1 + np.cos(np.pi * np.clip((time - middles[:, None]) / stride, -1, 1))
     phases = -np.angle((windows * np.exp(-2j * np.pi * time / stride)) @ stance) / (2 * np.pi)  # (stride, leg)
@@ -130,6 +137,14 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
         in_step=bool((at(frequency) > np.maximum(at(frequency / 2), at(2 * frequency) / 2)).all()),
         touchdowns_per_stride=float(np.mean(touchdowns)) / (len(stance) * dt * frequency),
     )
+
+
+def following(contact: NDArray[np.bool_], stance: NDArray[np.bool_]) -> float:
+    """Share of the time in which feet do what their half-centres have said one sample before, mean over feet.
+
+    contact: (T, leg) whether a foot is on the ground. stance: (T, leg) whether its extensor is active.
+    """
+    return float((contact[1:] == stance[:-1]).mean()) if len(contact) > 1 else 0.0
 
 
 def classify(left_right: Array, fore_hind: Array, diagonal: Array, duty: float, bound_tolerance: float = 0.05) -> str:
@@ -194,7 +209,7 @@ def _gait(
     )
 
 
-def _no_gait(stance: Array, threshold: float = 0.5) -> Gait:
+def _no_gait(duty: float) -> Gait:
     nan = (float("nan"), float("nan"))
     return Gait(
         label="none",
@@ -202,7 +217,7 @@ def _no_gait(stance: Array, threshold: float = 0.5) -> Gait:
         left_right_phase=nan,
         fore_hind_phase=nan,
         diagonal_phase=nan,
-        duty=float((stance > threshold).mean()) if len(stance) else 0.0,
+        duty=duty,
         concentration=0.0,
         touchdowns_per_stride=0.0,
     )

@@ -1,7 +1,11 @@
-"""The paper's whole animal as one table: afferent feedback (AF), rhythm generation (RG), pattern formation (PF).
+"""The whole animal as one table: afferent feedback (AF), rhythm generation (RG), pattern formation (PF).
 
 Afferents of a leg are summed for each of its half-centres; the rhythm generator is that of rhythm.py; motor neurons set
 the targets of thigh and calf, and hips are held at 0. Forelegs share their AF and PF weights, and so do hind legs.
+
+In the animal of the preset `default` the rhythm leads the body: the afferents' sums are bounded, so that they shift the
+rhythm and never replace it, and steps grow with the command, as fast motor pools are recruited. In those of `paper` and
+`released`, which are the paper's, neither is so.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +16,7 @@ from typing import Final, Literal
 from ncap.circuits.rhythm import AFFERENT_SUMS, COMMANDS, PRESETS, rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.tables import load_circuit
-from ncap.circuits.units import SumUnit, TanhUnit
+from ncap.circuits.units import RectifierUnit, SumUnit, TanhUnit
 from ncap.errors import unknown_name
 
 JOINTS: Final = ("hip", "thigh", "calf")
@@ -38,13 +42,29 @@ REFLEXES: Final = {
     ("thigh torque+", "extensor"): 1.0,
     ("foot+", "extensor"): 1.0,
 }
-#: (joint, half-centre) → initial weight, whose sign is kept.
+#: (joint, half-centre) → initial weight of the paper, whose sign is kept.
 PATTERN: Final = {
     ("thigh", "flexor"): -0.5,
     ("calf", "flexor"): -0.2,
     ("thigh", "extensor"): 0.3,
     ("calf", "extensor"): 0.8,
 }
+FAST_POOLS: Final = {"flexor": "fast_flexor", "extensor": "fast_extensor"}
+"""For every half-centre the pool that the speed pathway recruits: it is silent at the command 0, and follows its
+half-centre fully at the command 1."""
+#: The same for an animal with fast pools: lift and stride grow together with the command.
+LED_PATTERN: Final = {
+    ("thigh", "flexor"): -0.4,
+    ("calf", "flexor"): -0.6,
+    ("thigh", "extensor"): 0.3,
+    ("calf", "extensor"): 0.8,
+    ("thigh", "fast_flexor"): -0.1,
+    ("calf", "fast_flexor"): -0.4,
+    ("thigh", "fast_extensor"): 0.2,
+    ("calf", "fast_extensor"): 0.2,
+}
+AFFERENT_LIMIT: Final = 0.05
+"""Largest drive that the afferents of a leg give to a half-centre of an animal that its rhythm leads."""
 
 #: What can be knocked out by one name, beside single rows: (populations, routes).
 PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -60,30 +80,44 @@ PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 
 @cache
 def animal(preset: str = "default") -> CircuitSpec:
-    """The paper's policy as a table: 92 trainable numbers around the rhythm generator of a preset."""
-    rhythm = rhythm_spec(preset)
+    """The whole table around the rhythm generator of a preset: the paper's 92 trained numbers, in default 8 more."""
+    rhythm, led = rhythm_spec(preset), preset == "default"
     sums = dict(zip(HALF_CENTRES, AFFERENT_SUMS, strict=True))
     afferent_rows = tuple(
         _trained(source=afferent, target=sums[half], weight=REFLEXES.get((afferent, half), 0.0))
         for half in HALF_CENTRES
         for afferent in AFFERENTS
     )
+    pattern = LED_PATTERN if led else PATTERN
+    pools = FAST_POOLS if led else {}
     pattern_rows = tuple(
-        _trained(source=half, target=joint, weight=PATTERN[joint, half]) for joint in MOVED for half in HALF_CENTRES
+        _trained(source=source, target=joint, weight=pattern[joint, source])
+        for joint in MOVED
+        for source in (*HALF_CENTRES, *pools.values())
     )
+    pool_rows = tuple(
+        Synapse(source=source, target=pool, weight=1.0, sign=1)
+        for half, pool in pools.items()
+        for source in (half, "freq")
+    )
+    limited = SumUnit(limit=AFFERENT_LIMIT) if led else SumUnit()
     return CircuitSpec(
         neurons=(
             *(
-                Neuron(name=name, unit=SumUnit(), role=f"reflexes of the leg onto its {half}")
+                Neuron(name=name, unit=limited, role=f"reflexes of the leg onto its {half}")
                 for half, name in sums.items()
             ),
             *rhythm.neurons,
+            *(
+                Neuron(name=pool, unit=RectifierUnit(), bias=-1.0, role=f"larger steps at speed, with the {half}")
+                for half, pool in pools.items()
+            ),
             *(
                 Neuron(name=joint, unit=TanhUnit(), trainable=True, tied_by="girdle", role=f"moves the {joint}")
                 for joint in MOVED
             ),
         ),
-        synapses=(*afferent_rows, *rhythm.synapses, *pattern_rows),
+        synapses=(*afferent_rows, *rhythm.synapses, *pool_rows, *pattern_rows),
         inputs=(*(Input(name=name) for name in AFFERENTS), *COMMANDS),
         plan=rhythm.plan,
         dt=rhythm.dt,
@@ -95,8 +129,15 @@ def _trained(source: str, target: str, weight: float) -> Synapse:
     return Synapse(source=source, target=target, weight=weight, sign=sign, trainable=True, tied_by="girdle")
 
 
+def leads(spec: CircuitSpec) -> bool:
+    """Whether the rhythm of a table leads its legs: they have extensors, and what afferents add up to is bounded."""
+    sums = [row.unit for row in spec.neurons if any(row.name in level for level in spec.before)]
+    bounded = bool(sums) and all(isinstance(unit, SumUnit) and unit.limit is not None for unit in sums)
+    return bounded and any(row.name == "extensor" and spec.sites_of(row) == spec.plan.sites for row in spec.core)
+
+
 def find_circuit(name: str) -> CircuitSpec:
-    """The table of a preset, default or released, or of a file."""
+    """The table of a preset, default, paper or released, or of a file."""
     if name in PRESETS:
         return animal(name)
     if Path(name).suffix == ".json":

@@ -59,11 +59,12 @@ class Circuit:
         placed = [(row, site) for row in rows for site in core.sites_of(row)]
         self.neurons = tuple(f"{row.name}.{site}" for row, site in placed)
         self.inputs = tuple(f"{row.name}.{place}" for row in core.inputs for place in core.places_of(row))
-        self._groups: list[tuple[slice, Group]] = []  # columns, and the units there
+        self.groups: list[tuple[slice, Group]] = []
+        """Columns of the neurons of each type, and their units."""
         first = 0
         for _, members in groupby((row.unit for row, _ in placed), type):
             units = list(members)
-            self._groups.append((slice(first, first + len(units)), units[0].group(units, self.dt)))
+            self.groups.append((slice(first, first + len(units)), units[0].group(units, self.dt)))
             first += len(units)
         self._compile(placed)
 
@@ -118,13 +119,13 @@ class Circuit:
         """A start of all units: a random one, or that at rest without a generator. All signals are 0."""
         signals = np.zeros((individuals, self.weights.shape[-1]))
         signals[:, -1] = 1.0
-        return CircuitState(signals, tuple(group.start(individuals, rng) for _, group in self._groups))
+        return CircuitState(signals, tuple(group.start(individuals, rng) for _, group in self.groups))
 
     def place_of(self, population: str) -> tuple[int, list[int]]:
         """(number of the group of units, columns within the group) of a population, in the order of sites."""
         columns = self.columns(population)
-        number = next(i for i, (place, _) in enumerate(self._groups) if columns[0] in range(place.start, place.stop))
-        return number, [column - self._groups[number][0].start for column in columns]
+        number = next(i for i, (place, _) in enumerate(self.groups) if columns[0] in range(place.start, place.stop))
+        return number, [column - self.groups[number][0].start for column in columns]
 
     def state_of(self, state: CircuitState, population: str) -> UnitState:
         """What the units of a population remember, (P, sites) each, in the order of sites."""
@@ -143,7 +144,7 @@ class Circuit:
         signals[:, -1] = 1.0
         for _ in range(self.substeps):
             drive = np.matmul(weights, before[:, :, None])[:, :, 0]
-            for i, (place, group) in enumerate(self._groups):
+            for i, (place, group) in enumerate(self.groups):
                 units[i], signals[:, place] = group.step(units[i], drive[:, place])
             before = signals
         return CircuitState(signals, tuple(units))
@@ -159,8 +160,8 @@ class Circuit:
         for i, name in enumerate((*self.neurons, *self.inputs)):
             if name in theirs:
                 mine.signals[:, i] = state.signals[:, theirs[name]]
-        for (place, group), unit_state in zip(self._groups, mine.units, strict=True):
-            for (their_place, their_group), their_state in zip(other._groups, state.units, strict=True):
+        for (place, group), unit_state in zip(self.groups, mine.units, strict=True):
+            for (their_place, their_group), their_state in zip(other.groups, state.units, strict=True):
                 if type(group) is not type(their_group):
                     continue
                 names = {name: j for j, name in enumerate(other.neurons[their_place])}

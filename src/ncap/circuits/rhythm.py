@@ -27,12 +27,14 @@ RELEASED_DT: Final = 0.030
 EXTENSOR_STANCE: Final = 0.2
 """Extensor activity above which a leg counts as standing: clear of both its active level and its silence."""
 
+NOISE_DT: Final = 0.030
+"""Time between two draws of the afferents' noise, s: a control step."""
 STARTS: Final = 64
 """Different starts of an episode at a command."""
 RHYTHM_SETTLING: Final = 5.0
 """Time given to a random initial state to find its gait, s."""
-WAITING: Final = 2.0
-"""Time in which a moment without a swinging leg is looked for, s."""
+LONGEST_STRIDE: Final = 1.0
+"""An episode begins at a random moment of this time, s: at any phase of the gait."""
 
 _FORE: Final = QUADRUPED.groups["girdle"]["fore"]
 _HIND: Final = QUADRUPED.groups["girdle"]["hind"]
@@ -109,14 +111,14 @@ _SYNAPSES: Final = (
 RELEASED: Final = CircuitSpec(_NEURONS, _SYNAPSES, _INPUTS, dt=RELEASED_DT)
 """The rhythm generator with the numbers of the authors' released code, which takes one step per control step."""
 
-PRESETS: Final = ("default", "released")
+PRESETS: Final = ("default", "paper", "released")
 
 
 def rhythm_spec(preset: str = "default") -> CircuitSpec:
     """The rhythm generator's table in a preset, its afferent sums as inputs."""
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
-    return RELEASED if preset == "released" else _default_spec()
+    return RELEASED if preset == "released" else _respecified(preset)
 
 
 def respecified(numbers: Mapping[str, Mapping[str, float]], spec: CircuitSpec = RELEASED) -> CircuitSpec:
@@ -144,16 +146,27 @@ def respecified(numbers: Mapping[str, Mapping[str, float]], spec: CircuitSpec = 
     return result
 
 
-def default_numbers() -> dict[str, dict[str, float]]:
-    """The numbers of the default preset, in the form that `respecified` takes."""
-    text = resources.files("ncap.circuits").joinpath("rhythm_default.json").read_text("utf-8")
+def released_numbers() -> dict[str, dict[str, float]]:
+    """The released numbers in the form that `respecified` takes, but with a drive that is clipped, as in the paper."""
+    unit = replace(_BURSTING, tonic_drive=1.0, clip_drive=True)
+    fields = ("adaptation_time", "active_time", "quiet_time", "active_scale", "quiet_scale", "tonic_drive")
+    return {
+        "weights": {row.key: row.weight for row in _SYNAPSES if row.source not in AFFERENT_SUMS},
+        "biases": {row.name: row.bias for row in _NEURONS},
+        "oscillator": {name: getattr(unit, name) for name in fields},
+    }
+
+
+def preset_numbers(preset: str) -> dict[str, dict[str, float]]:
+    """The numbers of the preset default or paper, in the form that `respecified` takes."""
+    text = resources.files("ncap.circuits").joinpath(f"rhythm_{preset}.json").read_text("utf-8")
     numbers: dict[str, dict[str, float]] = json.loads(text)
     return numbers
 
 
 @cache
-def _default_spec() -> CircuitSpec:
-    return respecified(default_numbers())
+def _respecified(preset: str) -> CircuitSpec:
+    return respecified(preset_numbers(preset))
 
 
 def rhythm_inputs(circuit: Circuit, command: Array) -> Array:
@@ -206,7 +219,7 @@ def extensor_activity(
     state, columns, afferents = quiet_start(circuit, adaptation), circuit.columns("extensor"), afferent_columns(circuit)
     activity = np.empty((len(command), steps, len(columns)))
     amplitude = np.broadcast_to(noise, len(command))[:, None]
-    steps_per_draw = max(1, round(0.030 / dt))
+    steps_per_draw = max(1, round(NOISE_DT / dt))
     changing = command.ndim > 1
     inputs = rhythm_inputs(circuit, commands[:, 0])
     drawn = inputs[:, afferents]
@@ -243,11 +256,10 @@ def _choose(condition: NDArray[np.bool_], new: NDArray[Any], old: NDArray[Any]) 
 
 
 @lru_cache(maxsize=64)
-def standing_starts(spec: CircuitSpec, commands: tuple[float, ...]) -> CircuitState:
-    """States (STARTS, …) of the rhythm in its gait, without afferents, at moments in which all legs stand.
+def rhythm_starts(spec: CircuitSpec, commands: tuple[float, ...]) -> CircuitState:
+    """States (STARTS, …) of the rhythm in its gait, without afferents, each at a random phase of it.
 
-    commands: of every command input of the table. The states come from random initial ones. A rhythm that always swings
-    some leg, or that has no flexors that burst, is taken as it is in the end.
+    commands: of every command input of the table. The states come from random initial ones.
     """
     circuit = Circuit(spec)
     state = circuit.reset(STARTS, seeding.generator(0, "standing starts"))
@@ -259,13 +271,11 @@ def standing_starts(spec: CircuitSpec, commands: tuple[float, ...]) -> CircuitSt
         )
     )
     inputs = np.broadcast_to([named.get(name, 0.0) for name in circuit.inputs], (STARTS, len(circuit.inputs)))
-    for _ in range(round(RHYTHM_SETTLING / circuit.dt)):
-        state = circuit.step(state, inputs)
-    if not any(row.name == "flexor" and isinstance(row.unit, OscillatorUnit) for row in spec.core):
-        return state
-    for _ in range(round(WAITING / circuit.dt)):
-        swinging: NDArray[np.bool_] = np.any(circuit.state_of(state, "flexor")[1], axis=1, keepdims=True)
-        if not swinging.any():
-            break
-        state = circuit.step(state, inputs).map(partial(_choose, swinging), state)
+    settled = round(RHYTHM_SETTLING / circuit.dt)
+    last = settled + seeding.generator(0, "phase at the start").integers(
+        round(LONGEST_STRIDE / circuit.dt), size=STARTS
+    )
+    for step in range(int(last.max()) + 1):
+        after = circuit.step(state, inputs)
+        state = after if step < settled else after.map(partial(_choose, step <= last[:, None]), state)
     return state

@@ -1,4 +1,4 @@
-"""Neuron types, batched over individuals: the two of the paper's appendix "Architecture Units", and two without memory.
+"""Neuron types, batched over individuals: the two of the paper's appendix "Architecture Units", three without memory.
 
 A unit is a frozen dataclass of numbers. Its `group` makes a whole array of such units steppable: a group has `start`,
 which gives the units' state, and `step`, which moves them by the circuit's step. A state is a tuple of arrays with the
@@ -114,11 +114,29 @@ class SumUnit:
     """The sum of its inputs, of either sign: what the afferents of a limb add up to."""
 
     instantaneous: ClassVar[bool] = True
+    limit: float | None = None
+    """Bound b that the sum x approaches but never passes, as b tanh(x / b); None: there is none."""
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            _require_positive(self, "limit")
 
     @classmethod
     def group(cls, units: "Sequence[SumUnit]", dt: float) -> "SumGroup":
         """These units as an array."""
-        return SumGroup()
+        return SumGroup(units)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RectifierUnit:
+    """The part of its summed input above 0, up to 1: with a bias of -1, a gate that two inputs open together."""
+
+    instantaneous: ClassVar[bool] = True
+
+    @classmethod
+    def group(cls, units: "Sequence[RectifierUnit]", dt: float) -> "RectifierGroup":
+        """These units as an array."""
+        return RectifierGroup()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +176,7 @@ class OscillatorGroup:
         self.divisor = 1.0 + self.rate
         at_rest = np.array([unit.thresholds(0.0) for unit in units]).reshape(-1, 2)
         at_full = np.array([unit.thresholds(1.0) for unit in units]).reshape(-1, 2)
-        self._base, self._slope = at_rest.T.copy(), (at_full - at_rest).T.copy()  # (2, n): where bursts stop and start
+        self.base, self.slope = at_rest.T.copy(), (at_full - at_rest).T.copy()  # (2, n): where bursts stop and start
         # a drive clipped at 1 cannot exceed a tonic drive of 1 or more; its lower clip never matters
         self.tonic_drive = np.array(
             [np.inf if unit.clip_drive and unit.tonic_drive >= 1.0 else unit.tonic_drive for unit in units]
@@ -167,7 +185,7 @@ class OscillatorGroup:
 
     def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
         """Quiet, with adaptation uniform between the two resting thresholds; at rest, just gone quiet."""
-        stop, start = self._base
+        stop, start = self.base
         shape = (individuals, len(stop))
         adaptation = np.broadcast_to(stop, shape).copy() if rng is None else rng.uniform(stop, start, shape)
         return adaptation, np.zeros(shape, bool)
@@ -176,7 +194,7 @@ class OscillatorGroup:
         """((adaptation, active), output) after dt; drive (P, n) is bias plus synaptic input."""
         adaptation, active = state
         adaptation = (adaptation + self.rate * ~active) / self.divisor
-        thresholds = self._base + _clip(drive, 0.0)[:, None] * self._slope  # (P, 2, n)
+        thresholds = self.base + _clip(drive, 0.0)[:, None] * self.slope  # (P, 2, n)
         stay = adaptation > thresholds[:, 0]
         if self._can_be_tonic:
             stay |= drive > self.tonic_drive
@@ -188,13 +206,33 @@ class OscillatorGroup:
 class SumGroup:
     """Sums, side by side. No state."""
 
+    def __init__(self, units: Sequence[SumUnit]) -> None:
+        limits = np.array([np.inf if unit.limit is None else unit.limit for unit in units])
+        self._bounded = np.isfinite(limits)
+        self._limit = np.where(self._bounded, limits, 1.0)
+
     def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
         """Nothing is remembered."""
         return ()
 
     def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
-        """((), the drive itself)."""
-        return (), drive
+        """((), the drive (…, n) within its limits)."""
+        if not self._bounded.any():
+            return (), drive
+        limited: Array = self._limit * np.tanh(drive / self._limit)
+        return (), limited if self._bounded.all() else np.where(self._bounded, limited, drive)
+
+
+class RectifierGroup:
+    """Rectifiers, side by side. No state."""
+
+    def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
+        """Nothing is remembered."""
+        return ()
+
+    def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
+        """((), the drive within [0, 1])."""
+        return (), _clip(drive, 0.0)
 
 
 class TanhGroup:
@@ -212,6 +250,7 @@ class TanhGroup:
 UNITS: Final[dict[str, type[Any]]] = {
     "basic": BasicUnit,
     "oscillator": OscillatorUnit,
+    "rectifier": RectifierUnit,
     "sum": SumUnit,
     "tanh": TanhUnit,
 }
@@ -231,7 +270,7 @@ def _clip(values: Array, low: float) -> Array:
     return np.minimum(np.maximum(values, low), 1.0)
 
 
-def _require_positive(unit: BasicUnit | OscillatorUnit, *fields: str) -> None:
+def _require_positive(unit: BasicUnit | OscillatorUnit | SumUnit, *fields: str) -> None:
     for field in fields:
         value = getattr(unit, field)
         if not (np.isfinite(value) and value > 0):

@@ -18,7 +18,7 @@ class Brain:
     """How the circuit of a policy differs from what its file says."""
 
     circuit: str | None = None
-    """Another circuit table: default, released, or a file that `ncap circuit --save` wrote."""
+    """Another circuit table: default, paper, released, or a file that `ncap circuit --save` wrote."""
     without: Words = ()
     """Knock out pathways (V0, V0d, V0v, V3, diagonal, homolateral, afferents), populations, single neurons (flexor.FL)
     or synapses ("cross_V0d>flexor cross")."""
@@ -37,8 +37,8 @@ class Body:
     """In which task and with which robot a policy plays."""
 
     task: str | None = None
-    """flat-walk, flat-run, bumpy-walk, bumpy-run, or a Python file that registers a task; by default the task that the
-    policy was trained for."""
+    """flat-walk, flat-run, bumpy-walk, bumpy-run, flat-speeds, or a Python file that registers a task; by default the
+    task that the policy was trained for."""
     robot: str | None = None
     """a1, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
 

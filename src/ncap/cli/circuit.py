@@ -166,8 +166,8 @@ def units(out: OutFigure = Path("units.png")) -> None:
 
 
 @app.command(name="tune-rhythm")
-def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 15, workers: Workers = 2) -> None:
-    """Search the rhythm generator's default numbers with CMA-ES. Three minutes on two cores; can be interrupted.
+def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 800, workers: Workers = 2) -> None:
+    """Search the rhythm generator's default numbers from the released ones. An hour on two cores; can be interrupted.
 
     The same folder goes on where it stopped. The results are OUT/rhythm.json, the numbers in the form of the package's
     own preset, and OUT/circuit.json, the whole animal's table with them, which --circuit takes everywhere.
@@ -175,7 +175,7 @@ def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 15, workers: 
     Args:
         out: Folder of the search.
         seed: Seed of the search.
-        generations: Generations in all.
+        generations: Generations in all, up to 800; fewer leave out the last stages.
         workers: Processes; they do not change the result.
 
     """

@@ -164,7 +164,7 @@ def evaluate(
         ("speed", f"{found.speed_mean:.2f} m/s"),
         ("cost of transport", cost),
         ("gait", f"{gait.label} in {gait.share:.0%} of the episodes, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}"),
-        ("regular", f"R ≥ 0.8 in {gait.regular_share:.0%}; R {gait.concentration:.2f} where it is {gait.label}"),
+        ("regular", f"R ≥ 0.8 in {gait.regular_share:.0%}, median R {gait.concentration:.2f}"),
         ("touchdowns per stride", f"{gait.touchdowns_per_stride:.2f}"),
         ("commanded gait", _commanded(gait)),
         ("roll and pitch, rms", f"{found.roll_rms_deg:.1f}° and {found.pitch_rms_deg:.1f}°"),

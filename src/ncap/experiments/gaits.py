@@ -97,8 +97,9 @@ def _check_legs(spec: CircuitSpec) -> None:
 
 def summarise(command: float, gaits: Sequence[Gait]) -> GaitRow:
     """The row of a command from the gaits of its initial states."""
-    summary = summarise_gaits(gaits)
-    chosen = [gait for gait in gaits if gait.label == summary.label]
+    label = summarise_gaits(gaits).label
+    chosen = [gait for gait in gaits if gait.label == label]
+    summary = summarise_gaits(chosen)
     diagonal = np.array([phase for gait in chosen if gait.frequency_hz > 0 for phase in gait.diagonal_phase])
     return GaitRow(
         command=command,
@@ -109,7 +110,7 @@ def summarise(command: float, gaits: Sequence[Gait]) -> GaitRow:
         fore_hind_phase=summary.fore_hind_phase,
         diagonal_phase=circular_mean(diagonal)[0] if len(diagonal) else None,
         duty=summary.duty,
-        concentration=summary.concentration,
+        concentration=float(np.mean([gait.concentration for gait in chosen])),
     )
 
 

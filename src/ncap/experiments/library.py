@@ -20,7 +20,7 @@ from ncap.learn.settings import Training
 from ncap.learn.training import read_training, run_name, train
 from ncap.runs import BusyError
 from ncap.sim.robot import describe_robot
-from ncap.tasks import TASKS, Task
+from ncap.tasks import PAPER_TASKS, Task
 from ncap.trained import load
 
 WAIT: Final = 2.0
@@ -44,7 +44,7 @@ class Scale:
     """Values along each axis of the generalisation."""
     sizes: tuple[int, ...]
     """MLP sizes of the parameter experiment."""
-    tasks: tuple[str, ...] = tuple(TASKS)
+    tasks: tuple[str, ...] = PAPER_TASKS
     test_seconds: float = 15.0
     """Length of an episode in which the speed changes, s."""
     states: int = 32
@@ -166,6 +166,7 @@ def describe_task(task: Task) -> dict[str, Any]:
     return data | {
         "robot": describe_robot(task.robot),
         "terrain": {"kind": type(task.terrain).__name__} | asdict(task.terrain),  # type: ignore[call-overload]
+        "paces": [asdict(pace) for pace in task.paces],
         "rewards": [term.name for term in task.rewards],
         "variation": asdict(task.variation),
     }

@@ -13,6 +13,7 @@ from ncap.experiments import (
     footfalls,
     gaits,
     generalization,
+    leading,
     parameters,
     performance,
     units,
@@ -21,7 +22,7 @@ from ncap.experiments import (
 )
 from ncap.experiments.library import SCALES, Library, Scale
 from ncap.learn.settings import check_installed
-from ncap.tasks import TASKS
+from ncap.tasks import PAPER_TASKS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,14 @@ class Experiment:
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     "gaits": Experiment(run=gaits.run),
     "units": Experiment(run=units.run),
-    "performance": Experiment(run=performance.run, tasks=tuple(TASKS)),
+    "performance": Experiment(run=performance.run, tasks=PAPER_TASKS),
     "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,)),
     "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
     "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,), gradients=True),
     "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
     "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.WORLD,)),
     "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
+    "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }

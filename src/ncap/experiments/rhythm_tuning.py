@@ -1,7 +1,9 @@
 """The search that made the rhythm generator's default numbers: CMA-ES over its weights, biases and time constants.
 
-What it asks for: the gait of every command, from random initial states, with and without noise, at half the circuit
-step; a frequency that rises; what knock-outs do. A search is a folder with one line per generation; going on after an
+It starts from the released numbers. What it asks for: the gait of every command, from random initial states, with and
+without noise, at half the circuit step; a frequency that rises evenly, and that afferents cannot raise much further;
+what knock-outs do. It has stages: first the gaits alone, in coarse circuit steps; then everything, in ever smaller
+mutations. A search is a folder with one line per generation; going on after an
 interruption replays those lines, so it ends in the same numbers as an unbroken one.
 """
 
@@ -23,20 +25,14 @@ import cmaes
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import Gait, circular_distance, measure_gait
+from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_distance
 from ncap.circuits.animal import animal, cut
-from ncap.circuits.rhythm import (
-    EXTENSOR_STANCE,
-    RHYTHM_SETTLING,
-    default_numbers,
-    extensor_activity,
-    random_adaptation,
-    respecified,
-    rhythm_spec,
-)
+from ncap.circuits.rhythm import RHYTHM_SETTLING, random_adaptation, released_numbers, respecified, rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Synapse
 from ncap.circuits.tables import save_circuit
+from ncap.circuits.units import OscillatorUnit
 from ncap.errors import UserError
+from ncap.experiments.rhythm_kernel import fast_gaits
 from ncap.experiments.search_folder import SearchFolder
 from ncap.files import write_whole
 from ncap.params import Number, ParamSpace
@@ -53,16 +49,27 @@ IDEAL_PHASES: Final = {  # (left-right, fore after hind)
 
 COMMANDS: Final = tuple(c / 100 for c in range(0, 101, 5))
 """Brainstem commands at which the objective asks for a gait; below, those of its other terms."""
+ROUGH_COMMANDS: Final = (*COMMANDS[::2], 0.25, 0.75, 0.85)
+ROUGH_DT: Final = 0.010
+"""Circuit step of rough stages, s."""
 NOISY_COMMANDS: Final = (0.0, 0.1, 0.2, 0.25, 0.4, 0.7, 0.85)
 FINE_COMMANDS: Final = (0.0, 0.05, 0.15, 0.25, 0.4, 0.7, 0.85)
 KNOCKOUT_COMMANDS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+SLOW_COMMANDS: Final = (0.0, 0.1, 0.2, 0.45, 0.6)
+"""Walks and trots, which V3 is not needed for."""
+SLOWEST_HZ, FASTEST_HZ = 1.15, 3.25
+"""Stride frequency wanted at the commands 0 and 1; in between it should rise evenly."""
+FREQUENCY_BAND: Final = 0.2
+"""Distance from the wanted frequency that costs nothing, Hz."""
+HEADROOM: Final = 1.08
+"""Frequency of an oscillator at full drive over that of the circuit at the command 1, at most: what afferents could
+add to the fastest rhythm."""
 AFFERENT_NOISE: Final = 0.1
 """Amplitude of white noise on all afferents."""
 LARGEST_WEIGHT: Final = 3.0
 LARGEST_BIAS: Final = 1.0
 OSCILLATOR_RANGE: Final = (0.3, 3.0)
 """Of the oscillator's numbers, relative to the start."""
-MOST_GENERATIONS: Final = 100_000
 FIXED: Final = ("tonic_drive",)
 """Numbers of the oscillator that are not searched."""
 
@@ -77,17 +84,35 @@ def wanted_gait(command: float) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Generations of a search that share an objective. Each stage begins at the mean of the one before."""
+
+    generations: int
+    step: float
+    """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
+    rough: bool = False
+    """Whether only gaits and frequencies count, in coarse circuit steps: walk, trot and bound are found there first."""
+
+
+STAGES: Final = (
+    Stage(generations=200, step=0.2, rough=True),
+    Stage(generations=200, step=0.06),
+    Stage(generations=200, step=0.02),
+    Stage(generations=200, step=0.01),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Search:
     """Everything that determines the result of a search."""
 
     seed: int = 0
-    generations: int = 15
-    population: int = 20
-    step: float = 0.006
-    """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
-    states: int = 8
+    generations: int = sum(stage.generations for stage in STAGES)
+    """Generations in all; fewer leave out the last of the stages."""
+    population: int = 40
+    states: int = 4
     """Random initial states per command, drawn anew each generation."""
-    validate_every: int = 5
+    validate_every: int = 20
     """Generations between two validations of the distribution's mean. The start is validated too; the best is kept."""
     validation_states: int = 24
 
@@ -96,61 +121,97 @@ class Search:
             raise UserError(f"a seed is a number from 0 on, not {self.seed}")
         if self.generations < 1:
             raise UserError(f"a search needs at least one generation, not {self.generations}")
-        if self.generations > MOST_GENERATIONS:
-            raise UserError(f"a search has up to {MOST_GENERATIONS:,} generations, not {self.generations}")
+        if self.generations > (most := sum(stage.generations for stage in STAGES)):
+            raise UserError(f"a search has up to {most} generations, not {self.generations}")
 
     def validates(self, generation: int) -> bool:
         """Whether the mean of the distribution is validated in a generation."""
         return generation == 0 or generation % self.validate_every == self.validate_every - 1
+
+    def plan(self) -> list[tuple[Stage, bool]]:
+        """For every generation its stage, and whether the stage begins there."""
+        every = [(stage, number == 0) for stage in STAGES for number in range(stage.generations)]
+        return every[: self.generations]
 
 
 # --- the objective -------------------------------------------------------------------------------------------------
 
 
 def run(
-    spec: CircuitSpec,
-    commands: Array,
-    rng: np.random.Generator,
-    noise: Array | float = 0.0,
-    dt: float | None = None,
+    spec: CircuitSpec, commands: Array, rng: np.random.Generator, noise: float = 0.0, dt: float | None = None
 ) -> list[Gait]:
     """The gaits of a rhythm generator at commands (P,), each from a random initial state. dt: circuit step, s."""
-    dt = spec.dt if dt is None else dt
-    start = random_adaptation(spec, len(commands), rng)
-    activity = extensor_activity(spec, commands, start, seconds=2 * RHYTHM_SETTLING, dt=dt, noise=noise, rng=rng)
-    return [measure_gait(one, dt, EXTENSOR_STANCE) for one in activity[:, round(RHYTHM_SETTLING / dt) :]]
+    return fast_gaits(
+        spec,
+        commands,
+        random_adaptation(spec, len(commands), rng),
+        settling=RHYTHM_SETTLING,
+        seconds=RHYTHM_SETTLING,
+        dt=spec.dt if dt is None else dt,
+        noise=noise,
+        rng=rng if noise else None,
+    )
+
+
+def irregularity(gait: Gait, wanted: float) -> float:
+    """How far the concentration R of a gait is below the wanted one, 0 … 1; steeper close to it."""
+    lacking = max(0.0, wanted - gait.concentration)
+    return 0.5 * min(1.0, 4 * lacking) + 0.5 * lacking / wanted
 
 
 def gait_loss(gait: Gait, wanted: str | None, tolerance: float, regularity: float) -> float:
     """How far a gait is from the wanted one, 0 … 4.5: its label, its phases beyond a tolerance, its concentration."""
-    irregular = float(np.clip(4 * (regularity - gait.concentration), 0, 1))
+    irregular = irregularity(gait, regularity)
     if wanted is None or gait.frequency_hz == 0:
         return irregular if wanted is None else 4.5
     left_right, fore_hind = IDEAL_PHASES[wanted]
     left_right_tolerance = min(tolerance, 0.02) if wanted == "bound" else tolerance
-    error = max(
-        float(circular_distance(np.array(gait.left_right_phase), left_right).max()) - left_right_tolerance,
-        float(circular_distance(np.array(gait.fore_hind_phase), fore_hind).max()) - tolerance,
+    errors = (
+        circular_distance(np.array(gait.left_right_phase), left_right).max() - left_right_tolerance,
+        circular_distance(np.array(gait.fore_hind_phase), fore_hind).max() - tolerance,
     )
-    return 2.0 * (gait.label != wanted) + float(np.clip(50 * error, 0, 1.5)) + irregular
+    return 1.5 * (gait.label != wanted) + irregular + sum(_beyond(float(error)) for error in errors)
+
+
+def _beyond(error: float) -> float:
+    """The cost of a phase this far beyond its tolerance, 0 … 0.75: steep at first, for the last hundredth counts."""
+    return min(0.25, 25 * max(0.0, error)) + max(0.0, error)
 
 
 def intact_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
-    """Gaits with and without noise, and the rise of the frequency."""
-    quiet, noisy = np.repeat(COMMANDS, states), np.repeat(NOISY_COMMANDS, max(1, states // 2))
-    commands = np.concatenate((quiet, noisy))
-    gaits = run(spec, commands, rng, noise=np.where(np.arange(len(commands)) < len(quiet), 0.0, AFFERENT_NOISE))
-    losses = [gait_loss(g, wanted_gait(c), 0.078, 0.97) for g, c in zip(gaits, quiet, strict=False)]
-    noisy_losses = [gait_loss(g, wanted_gait(c), 0.10, 0.86) for g, c in zip(gaits[len(quiet) :], noisy, strict=True)]
+    """Gaits with and without noise, the rise of the frequency, and what full drive would add to it."""
+    gaits = run(spec, np.repeat(COMMANDS, states), rng)
+    wanted = np.repeat([wanted_gait(c) for c in COMMANDS], states)
+    losses = [gait_loss(gait, label, 0.075, 0.97) for gait, label in zip(gaits, wanted, strict=True)]
     by_command = np.array(losses).reshape(len(COMMANDS), states).mean(1)
-    frequency = np.array([g.frequency_hz for g in gaits[: len(quiet)]]).reshape(len(COMMANDS), states).mean(1)
+    frequency = np.array([gait.frequency_hz for gait in gaits]).reshape(len(COMMANDS), states).mean(1)
     falls = np.clip(0.01 - np.diff(frequency), 0, None).sum()
-    ends = np.clip(abs(frequency[0] - 1.2) - 0.1, 0, None) + np.clip(3.15 - frequency[-1], 0, None)
+    noisy = np.repeat(NOISY_COMMANDS, max(1, states // 2))
+    shaken = run(spec, noisy, rng, noise=AFFERENT_NOISE)
     return {
-        "gaits": float(2 * by_command.mean() + by_command.max()),
-        "noise": float(np.mean(noisy_losses)),
-        "frequency": float(ends + 5 * falls),
+        "gaits": float(4 * by_command.mean() + by_command.max()),
+        "noise": float(np.mean([gait_loss(g, wanted_gait(c), 0.10, 0.86) for g, c in zip(shaken, noisy, strict=True)])),
+        "frequency": _off_frequency(COMMANDS, frequency) + float(5 * falls),
+        "headroom": _headroom(spec, frequency[-1]),
     }
+
+
+def _off_frequency(commands: Sequence[float], frequency: Array) -> float:
+    """Mean distance of frequencies from the band around the wanted ones, in eighths of a Hz."""
+    off = np.abs(frequency - np.interp(commands, (0, 1), (SLOWEST_HZ, FASTEST_HZ)))
+    return 8 * float(np.clip(off - FREQUENCY_BAND, 0, None).mean())
+
+
+def _headroom(spec: CircuitSpec, fastest_hz: float) -> float:
+    """How much more than HEADROOM afferents could add to the fastest rhythm of a circuit, times five."""
+    return 5 * float(max(0.0, full_drive_hz(spec) / max(fastest_hz, 0.1) - HEADROOM))
+
+
+def full_drive_hz(spec: CircuitSpec) -> float:
+    """Frequency of the flexors' oscillator at its largest drive, Hz."""
+    unit = spec.neuron("flexor").unit
+    assert isinstance(unit, OscillatorUnit)
+    return 1 / (unit.active_time * unit.active_scale + unit.quiet_time * unit.quiet_scale)
 
 
 def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> float:
@@ -161,35 +222,57 @@ def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> 
 
 
 def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
-    """Danner's predictions: without V0 left-right synchrony, without V0v no trot, without V3 still walk and trot."""
-    commands = np.repeat(KNOCKOUT_COMMANDS, max(1, states // 2))
+    """Danner's predictions: without V0 left-right synchrony, without V0v no trot, without V3 still walk and trot.
 
-    def without(name: str, commands: Array) -> list[Gait]:
-        return run(cut(spec, [name]), commands, rng)
+    And without the diagonal V0d no walk, without homolateral connections no fore-hind alternation at speed.
+    """
 
-    def asynchrony(gait: Gait) -> float:
+    def without(name: str, commands: Sequence[float], loss: Callable[[Gait, float], float]) -> float:
+        said = np.repeat(commands, max(1, states // 2))
+        gaits = run(cut(spec, [name]), said, rng)
+        return float(np.mean([loss(gait, c) for gait, c in zip(gaits, said, strict=True)]))
+
+    def asynchrony(gait: Gait, _: float) -> float:
         if gait.frequency_hz == 0:
             return 1.0
         distance = circular_distance(np.array(gait.left_right_phase), 0.0).max()
         return float(np.clip(5 * (distance - 0.02), 0, 1) + np.clip(0.95 - gait.concentration, 0, 1))
 
-    def trot_likeness(gait: Gait) -> float:
+    def trot_likeness(gait: Gait, _: float) -> float:
         if gait.label != "trot":
             return 0.0
         return 1.0 + 5 * float(0.1 - circular_distance(np.array(gait.diagonal_phase), 0.0).max())
 
-    v3 = np.repeat((0.1, 0.5), max(1, states // 2))
+    def alternation(gait: Gait, _: float) -> float:
+        regular = gait.concentration >= MIN_CONCENTRATION
+        return float(regular and (circular_distance(np.array(gait.fore_hind_phase), 0.0) >= 0.25).all())
+
     return {
-        "without V0": float(np.mean([asynchrony(g) for g in without("V0", commands)])),
-        "without V0v": float(np.mean([trot_likeness(g) for g in without("V0v", commands)])),
-        "without V3": 0.3
-        * float(np.mean([gait_loss(g, wanted_gait(c), 0.08, 0.9) for g, c in zip(without("V3", v3), v3, strict=True)])),
+        "without V0": without("V0", KNOCKOUT_COMMANDS, asynchrony),
+        "without V0v": without("V0v", KNOCKOUT_COMMANDS, trot_likeness),
+        "without V3": without("V3", SLOW_COMMANDS, lambda gait, c: gait_loss(gait, wanted_gait(c), 0.12, 0.9)),
+        "without diag_V0d": 0.3 * without("diag_V0d", (0.0, 0.1, 0.2), lambda gait, _: float(gait.label == "walk")),
+        "without homolateral": 0.3 * without("homolateral", (0.9, 1.0), alternation),
     }
 
 
-def objective(numbers: Numbers, states: int, entropy: tuple[int, ...]) -> dict[str, float]:
+def rough_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
+    """Gaits and frequencies alone, at fewer commands and in coarse circuit steps."""
+    gaits = run(spec, np.repeat(ROUGH_COMMANDS, states), rng, dt=ROUGH_DT)
+    wanted = np.repeat([wanted_gait(c) for c in ROUGH_COMMANDS], states)
+    frequency = np.array([gait.frequency_hz for gait in gaits]).reshape(-1, states).mean(1)
+    return {
+        "gaits": 4 * float(np.mean([gait_loss(g, label, 0.075, 0.97) for g, label in zip(gaits, wanted, strict=True)])),
+        "frequency": _off_frequency(ROUGH_COMMANDS, frequency),
+        "headroom": _headroom(spec, frequency[ROUGH_COMMANDS.index(1.0)]),
+    }
+
+
+def objective(numbers: Numbers, states: int, entropy: tuple[int, ...], rough: bool = False) -> dict[str, float]:
     """Named terms, each at least 0, whose sum the search minimises. Initial states and noise come from the entropy."""
     spec, rng = respecified(numbers), np.random.default_rng(entropy)
+    if rough:
+        return rough_losses(spec, states, rng)
     terms = intact_losses(spec, states, rng)
     terms["half step"] = fine_step_loss(spec, states, rng)
     return terms | knockout_losses(spec, states, rng)
@@ -268,11 +351,11 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
         self._alive.close()
 
-    def losses(self, candidates: Sequence[Numbers], states: int, entropy: tuple[int, ...]) -> list[float]:
+    def losses(self, candidates: Sequence[Numbers], states: int, entropy: tuple[int, ...], rough: bool) -> list[float]:
         """The objective of every candidate."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for us: workers inherit the mask
         try:
-            jobs = [self._pool.submit(objective, numbers, states, entropy) for numbers in candidates]
+            jobs = [self._pool.submit(objective, numbers, states, entropy, rough) for numbers in candidates]
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
@@ -306,32 +389,35 @@ def search(
     """
     if workers < 1:
         raise UserError(f"at least one worker is needed, not {workers}")
-    start = default_numbers()
+    start = released_numbers()
     space = search_space(start)
-    optimiser = cmaes.CMA(
-        mean=space.initial.copy(),
-        sigma=settings.step,
-        bounds=np.stack((space.low, space.high), axis=1),
-        seed=settings.seed,
-        population_size=settings.population,
-    )
+    mean, optimiser = space.initial, None
     best: tuple[float, Numbers, dict[str, float]] | None = None
     header = asdict(settings) | {"generations": None}
     with SearchFolder(folder, header, settings.validates, tell) as kept, Workers(workers) as crew:
         done = iter(kept.records)
-        for generation in range(settings.generations):
+        for generation, (stage, begins) in enumerate(settings.plan()):
+            if begins or optimiser is None:
+                optimiser = cmaes.CMA(
+                    mean=mean.copy(),
+                    sigma=stage.step,
+                    bounds=np.stack((space.low, space.high), axis=1),
+                    seed=settings.seed,
+                    population_size=settings.population,
+                )
             candidates = [optimiser.ask() for _ in range(settings.population)]
             numbers = named_numbers(space, optimiser.mean, start)
             record = next(done, None)
             if record is None:
                 numbers_of = [named_numbers(space, candidate, start) for candidate in candidates]
-                losses = crew.losses(numbers_of, settings.states, (settings.seed, generation))
+                losses = crew.losses(numbers_of, settings.states, (settings.seed, generation), stage.rough)
                 record = {"generation": generation, "losses": losses}
                 if settings.validates(generation):
                     record["numbers"] = numbers
                     record["terms"] = objective(numbers, settings.validation_states, (settings.seed, 1 << 20))
                 kept.append(record)
             optimiser.tell(list(zip(candidates, record["losses"], strict=True)))
+            mean = optimiser.mean
             if "terms" in record and (best is None or sum(record["terms"].values()) < best[0]):
                 best = sum(record["terms"].values()), numbers, record["terms"]
             report(generation, record)

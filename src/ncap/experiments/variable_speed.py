@@ -1,13 +1,12 @@
-"""Variable speed, the paper's next step: one policy, and a brainstem that turns a target speed into the command.
+"""Variable speed, the paper's next step: one circuit, and a brainstem that turns a target speed into the command.
 
-The policy is made of four that were trained apart: a walk, a trot, a run, and a sprint that goes on from the run. As
-the command rises, the rhythm changes, and the weights of each pace take over from those of the one before; walk and run
-begin with small steps. The map from speed to command is chosen from what the policy does at constant commands. For a
-speed near zero the brainstem fades the circuit out, and the robot keeps its standing pose. It raises and lowers the
-command gradually: a robot that begins to run from standing may fall.
+The circuit is trained at several commands at once, each with its speed (task flat-speeds), and has one set of weights:
+as the command rises, the rhythm changes, and fast motor pools are recruited. The map from speed to command is chosen
+from what it does at constant commands. For a speed near zero the brainstem fades the circuit out, and the robot keeps
+its standing pose. It raises and lowers the command gradually: a robot that begins to run from standing may fall.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
-from ncap.evaluation import STANCE_FORCE, GaitSummary, foot_gait, foot_gaits, summarise_gaits
+from ncap.evaluation import STANCE_FORCE, GaitSummary, commanded_gait, foot_gait, foot_gaits, summarise_gaits
 from ncap.experiments.library import Library, Scale
 from ncap.learn.settings import Training
 from ncap.policies.controller import Command, Controller
-from ncap.policies.ncap import NCAPPolicy
 from ncap.report.tables import write_table
 from ncap.rollouts import Episodes, rollout
 from ncap.tasks import TASKS, Task
@@ -30,46 +28,18 @@ from ncap.trained import TrainedPolicy, load
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """A set of weights of the policy, and the command at which it acts alone."""
-
-    command: float
-    of: str
-    """Name of the training that the weights come from."""
-    steps: float = 1.0
-    """Factor on the weights and biases of the motor neurons: below 1 steps are smaller than those of the training."""
-
-
-TRAININGS: Final[dict[str, dict[str, Any]]] = {
-    "walk": {"task": "flat-walk"},
-    "trot": {"task": "flat-walk", "command": 0.45},
-    "run": {"task": "flat-run"},
-    "sprint": {"task": "flat-run", "target_speed": 1.5, "episodes": 6},
-}
-"""Settings beside the scale's. The walk is trained with every seed, the sprint goes on from the run."""
-PACES: Final = (
-    Pace(command=0.0, of="walk", steps=0.3),
-    Pace(command=0.1, of="walk"),
-    Pace(command=0.45, of="trot"),
-    Pace(command=0.8, of="run", steps=0.65),
-    Pace(command=0.9, of="run"),
-    Pace(command=1.0, of="sprint"),
-)
-WORLD: Final = "flat-run"
-"""The task whose episodes are played."""
-COMMAND: Final = 0.9
-"""The policy's own command: it runs."""
+WORLD: Final = "flat-speeds"
+"""The task of training, and whose episodes are played."""
 SCHEDULE: Final = ((0.0, 0.0), (1 / 3, 0.5), (2 / 3, 1.0))
 """Segments of the episode that is drawn: (part of the episode at which it begins, target speed in m/s)."""
-COMMANDS: Final = (*np.arange(0.0, 0.1, 0.01).round(3).tolist(), *np.arange(0.1, 1.001, 0.025).round(3).tolist())
-"""Commands at which the policy is measured for the map: closer where steps grow."""
+COMMANDS: Final = tuple(np.linspace(0.0, 1.0, 41).round(3).tolist())
+"""Commands at which the policy is measured for the map."""
 SPEEDS: Final = tuple(np.linspace(0.2, 1.2, 11).round(2).tolist())
 """Target speeds at which the map is tested, m/s."""
 FALL_COST: Final = 1.0
 """Error of the speed that counts as much as a certain fall, m/s."""
-IRREGULARITY_COST: Final = 0.05
-"""Error of the speed that counts as much as a gait without any regularity, m/s."""
+OTHER_GAIT_COST: Final = 0.1
+"""Error of the speed that counts as much as feet that never have the commanded gait, m/s."""
 FADING: Final = 0.3
 """Time in which the circuit's actions fade in or out, s."""
 RISING: Final = 2.5
@@ -108,14 +78,14 @@ class SpeedMap:
 
     @cached_property
     def _risks(self) -> Array:
-        """(trials,) cost of falls and of an irregular gait, as an error of the speed in m/s.
+        """(trials,) cost of falls and of another gait than the commanded one, as an error of the speed in m/s.
 
         A fall is rare, so the trials at the commands before and after count too.
         """
         falls = np.array([np.isnan(trial.speeds).mean() for trial in self.trials])
         around = np.array([falls[max(0, i - 1) : i + 2].mean() for i in range(len(falls))])
-        regular = np.array([trial.gait.concentration for trial in self.trials])
-        risks: Array = FALL_COST * np.maximum(falls, around) + IRREGULARITY_COST * (1.0 - regular)
+        commanded = np.array([trial.gait.commanded_share or 0.0 for trial in self.trials])
+        risks: Array = FALL_COST * np.maximum(falls, around) + OTHER_GAIT_COST * (1.0 - commanded)
         return risks
 
     def costs(self, speed: Array) -> Array:
@@ -173,25 +143,6 @@ class Brainstem:
         return self.controller.signals(inner) | {"command": self.commands[:, max(0, step - 1)]}
 
 
-def blend(parts: Mapping[str, TrainedPolicy]) -> TrainedPolicy:
-    """The policy whose command leads through the paces; parts: trained policies by the names of their trainings."""
-    weights = []
-    for pace in PACES:
-        space, theta = parts[pace.of].policy.space, parts[pace.of].theta
-        drives = np.concatenate([np.full(block.size, "PF" in block.name) for block in space.blocks])
-        weights.append(space.compress(np.where(drives, pace.steps * theta, theta)))
-    return TrainedPolicy(
-        policy=NCAPPolicy(command=COMMAND, paces=tuple(pace.command for pace in PACES)),
-        theta=np.concatenate(weights),
-        about={
-            "task": WORLD,
-            "robot": TASKS[WORLD].robot.name,
-            "parts": {name: part.about for name, part in parts.items()},
-        },
-        name="variable speed",
-    )
-
-
 def try_commands(
     player: TrainedPolicy, task: Task, commands: Sequence[float], seeds: Sequence[int], threads: int
 ) -> list[Trial]:
@@ -204,40 +155,41 @@ def try_commands(
     speeds = np.where(episodes.fell, np.nan, np.nan_to_num(settled).mean(axis=1)).reshape(len(commands), -1)
     gaits = foot_gaits(task, episodes)
     return [
-        Trial(command=command, speeds=row, gait=summarise_gaits(gaits[i * len(seeds) :][: len(seeds)]))
+        Trial(
+            command=command,
+            speeds=row,
+            gait=summarise_gaits(gaits[i * len(seeds) :][: len(seeds)], commanded_gait(player, command)),
+        )
         for i, (command, row) in enumerate(zip(commands, speeds, strict=True))
     ]
 
 
-def train_parts(library: Library, scale: Scale) -> list[dict[str, Path]]:
-    """The runs by the names of their trainings, once for every seed of the walk; the others have one seed."""
-
-    def training(name: str, **more: Any) -> Training:
-        return Training(**scale.ncap | TRAININGS[name] | more)
-
-    walks = [training("walk", seed=seed) for seed in range(scale.seeds)]
-    *slow, trot, run = library.train([*walks, training("trot"), training("run")])
-    (sprint,) = library.train([training("sprint", start=str(run))])
-    return [{"walk": walk, "trot": trot, "run": run, "sprint": sprint} for walk in slow]
-
-
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Blend the paces, choose the map, test it at speeds in between, and play the schedule.
+    """Train one circuit for all speeds, choose the map, test it at speeds in between, and play the schedule.
 
-    Of the walks, one for every seed, the one is taken with which the map is best.
+    Of the circuits, one for every seed, the one is taken with which the map is best.
     """
     task = replace(TASKS[WORLD], episode_seconds=scale.test_seconds)
     fitting, held_out = (range(first, first + scale.episodes) for first in (1000, 3000))
-    blends, maps = [], []
-    for places in train_parts(library, scale):
-        library.say(f"measuring speed against the command: {', '.join(place.name for place in places.values())}")
-        blends.append(blend({name: load(place) for name, place in places.items()}))
-        maps.append(SpeedMap(trials=try_commands(blends[-1], task, COMMANDS, fitting, library.threads)))
+    whole = Training(task=WORLD, **scale.ncap).filled()
+    players, maps = [], []
+    for place in library.train([replace(whole, seed=seed) for seed in range(scale.seeds)]):
+        library.say(f"measuring speed against the command: {place.name}")
+        players.append(load(place))
+        maps.append(SpeedMap(trials=try_commands(players[-1], task, COMMANDS, fitting, library.threads)))
+    write_table(
+        out / "variable-speed-commands.csv",
+        [{"seed": seed} | _trial(trial) for seed, found in enumerate(maps) for trial in found.trials],
+    )
     best = min(range(len(maps)), key=lambda i: maps[i].costs(np.array(SPEEDS)).min(axis=1).mean())
-    player, speed_map = blends[best], maps[best]
+    player, speed_map = players[best], maps[best]
     player.save(out / "variable-speed.safetensors")
     tests = try_commands(player, task, speed_map.command(np.array(SPEEDS)).tolist(), held_out, library.threads)
-    write_table(out / "variable-speed.csv", [_row(*pair) for pair in zip(SPEEDS, tests, strict=True)])
+    rows = [
+        {"target": target, "error": abs(trial.speed - target)} | _trial(trial)
+        for target, trial in zip(SPEEDS, tests, strict=True)
+    ]
+    write_table(out / "variable-speed.csv", rows)
     steps = np.arange(task.steps) / task.steps
     targets = np.array(SCHEDULE)[np.searchsorted([part for part, _ in SCHEDULE], steps, side="right") - 1, 1]
     commands, moving = speed_map.command(targets)[None], speed_map.moves(targets)[None]
@@ -246,17 +198,20 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     _figure(task, targets, played, speed_map.trials, tests, out / "variable-speed.png")
 
 
-def _row(target: float, trial: Trial) -> dict[str, object]:
+def _trial(trial: Trial) -> dict[str, object]:
     return {
-        "target": target,
         "command": trial.command,
         "speed": trial.speed,
-        "error": abs(trial.speed - target),
         "falls": trial.falls,
         "episodes": len(trial.speeds),
         "gait": trial.gait.label,
+        "share": trial.gait.share,
+        "commanded": trial.gait.commanded,
+        "commanded_share": trial.gait.commanded_share,
+        "regular_share": trial.gait.regular_share,
+        "rhythm_ratio": trial.gait.rhythm_ratio,
+        "touchdowns_per_stride": trial.gait.touchdowns_per_stride,
         "frequency_hz": trial.gait.frequency_hz,
-        "concentration": trial.gait.concentration,
     }
 
 

@@ -31,8 +31,8 @@ class ARS:
                 f"ARS needs an even population >= 2 and sigma > 0, not {self.population} and {self.sigma:g}"
             )
 
-    def start(self, mean: Array) -> Search:
-        """A search that begins at these weights (D,)."""
+    def start(self, space: ParamSpace, mean: Array) -> Search:
+        """A search that begins at these weights (D,) of a space."""
         return Search(mean=mean)
 
     def candidates(self, space: ParamSpace, search: Search, seed: int, epoch: int, indices: Sequence[int]) -> Array:

@@ -26,20 +26,20 @@ KEPT: Final = 4
 
 
 def keep(run: Run, candidate: TrainedPolicy) -> float:
-    """Keep a policy if its test return is among the highest of the run so far. Returns the highest.
+    """Keep a policy if its fitness in the tests is among the highest of the run so far. Returns the highest return.
 
-    The candidate's `about` has its "epoch" and its "test_return".
+    The candidate's `about` has its "epoch", its "test_return" and, if that is something else, its "test_fitness".
     """
     new = run.folder / "finalists" / f"epoch-{candidate.about['epoch']:06d}.safetensors"
     new.parent.mkdir(exist_ok=True)
     candidate.save(new)
-    found: dict[Path, float] = {path: one.about["test_return"] for path, one in _finalists(run).items()}
-    ranked = sorted(found, key=lambda path: -found[path])
+    found = {path: one.about for path, one in _finalists(run).items()}
+    ranked = sorted(found, key=lambda path: -found[path].get("test_fitness", found[path]["test_return"]))
     for path in ranked[KEPT:]:
         path.unlink()
     if ranked[0] == new:
         candidate.save(run.folder / "best.safetensors")
-    return found[ranked[0]]
+    return float(found[ranked[0]]["test_return"])
 
 
 def choose(
@@ -48,21 +48,30 @@ def choose(
     task: Task,
     epochs: int,
     executor: Executor,
+    footfall_weight: float = 0.0,
 ) -> None:
-    """Write the run's best and its last policy: the best has the highest mean return in the final episodes.
+    """Write the run's best and its last policy: the best has the highest mean fitness in the final episodes.
 
-    epochs: of the run.
+    epochs: of the run. footfall_weight: see `Played.fitness`.
     """
     seeds = FINAL_SEEDS[:epochs]
     candidates = {one.about["epoch"]: one for one in (*_finalists(run).values(), last)}
-    returns = {}
+    returns, fitness = {}, {}
     for epoch, one in candidates.items():
         chunks = [
-            Chunk(task=task, policy=one.policy, search=Search(mean=one.theta), seeds=seeds[first:][:CHUNK])
+            Chunk(
+                task=task,
+                policy=one.policy,
+                search=Search(mean=one.theta),
+                seeds=seeds[first:][:CHUNK],
+                footfalls=footfall_weight > 0,
+            )
             for first in range(0, len(seeds), CHUNK)
         ]
-        returns[epoch] = float(np.concatenate([played.returns for played in executor.play(chunks)]).mean())
-    best = candidates[max(returns, key=lambda epoch: returns[epoch])]
+        played = executor.play(chunks)
+        returns[epoch] = float(np.concatenate([one.returns for one in played]).mean())
+        fitness[epoch] = float(np.concatenate([one.fitness(footfall_weight) for one in played]).mean())
+    best = candidates[max(fitness, key=lambda epoch: fitness[epoch])]
     final = best.about | {"final_return": returns[best.about["epoch"]]}
     replace(best, about=final).save(run.folder / "best.safetensors")
     last.save(run.folder / "last.safetensors")

@@ -27,6 +27,8 @@ class CMA:
     population: int
     sigma: float
     """Standard deviation of the first candidates."""
+    pattern_scale: float = 1.0
+    """How much larger it is for the weights of a circuit's pattern formation (PF)."""
     copies: int = 1
 
     def __post_init__(self) -> None:
@@ -41,12 +43,13 @@ class CMA:
         weights: Array = raw / raw.sum()
         return weights
 
-    def start(self, mean: Array) -> Search:
-        """A search that begins at these weights (D,)."""
+    def start(self, space: ParamSpace, mean: Array) -> Search:
+        """A search that begins at these weights (D,) of a space."""
+        scale = [self.pattern_scale if block.name.startswith("PF") else 1.0 for block in space.blocks]
         memory = {
             "centre": mean,
             "sigma": np.array([self.sigma]),
-            "variance": np.ones_like(mean),
+            "variance": np.repeat(np.square(scale), [block.size for block in space.blocks]),
             "p_sigma": np.zeros_like(mean),
             "p_c": np.zeros_like(mean),
         }

@@ -5,7 +5,7 @@ are addressed by seed and epoch, so a resumed run ends in the same weights as an
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,7 +81,7 @@ def evolve(
 ) -> None:
     """Do the epochs that are left, then choose the best policy. report(row of progress) is called after each epoch."""
     senses = policy.senses if isinstance(policy, MLPPolicy) else 0
-    state = State(0, training.evolution.start(training.initial_weights(policy)), no_moments(senses))
+    state = State(0, training.evolution.start(policy.space, training.initial_weights(policy)), no_moments(senses))
     saved = run.latest({name: values.shape for name, values in state.tensors().items()})
     if saved is not None:
         state = State.from_checkpoint(saved)
@@ -91,7 +91,7 @@ def evolve(
         current = normalised(policy, state.moments)
         chunks, test = epoch_chunks(training, current, state)
         *candidates, tested = executor.play([*chunks, test])
-        best_return = keep(run, _candidate(run, current, state, tested))
+        best_return = keep(run, _candidate(run, current, state, tested, training.footfall_weight))
         row = _advance(training, policy, state, candidates, tested)
         row |= {"best_return": best_return, "seconds": round(time.perf_counter() - started, 3)}
         run.append_progress(row)
@@ -99,15 +99,16 @@ def evolve(
         report(row)
     current = normalised(policy, state.moments)
     (tested,) = executor.play([epoch_chunks(training, current, state)[1]])
-    last = _candidate(run, current, state, tested)
+    last = _candidate(run, current, state, tested, training.footfall_weight)
     keep(run, last)
-    choose(run, last, training.world, training.all_epochs, executor)
+    choose(run, last, training.world, training.all_epochs, executor, training.footfall_weight)
 
 
 def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[list[Chunk], Chunk]:
     """All candidates in chunks of a fixed size, for every training episode; and the test episodes of the mean."""
     method, epoch = training.evolution, state.epoch
-    test = Chunk(task=training.world, policy=policy, search=state.search, seeds=TEST_SEEDS)
+    measured = training.footfall_weight > 0
+    test = Chunk(task=training.world, policy=policy, search=state.search, seeds=TEST_SEEDS, footfalls=measured)
     draws = seeding.generator(training.seed, "training episode", epoch)
     everybody = range(method.population)
     chunks = [
@@ -121,18 +122,29 @@ def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[l
             indices=tuple(indices),
             moments=isinstance(policy, MLPPolicy),
         )
-        for episode in draws.integers(2**31, 2**32, training.candidate_episodes)
+        for episode in _by_turns(draws.integers(2**31, 2**32, training.candidate_episodes), len(training.world.paces))
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
     return chunks, test
+
+
+def _by_turns(seeds: NDArray[np.int64], paces: int) -> NDArray[np.int64]:
+    """Seeds nearby whose episodes have one pace of a task after the other; the seeds themselves if it has none."""
+    return seeds - seeds % paces + np.arange(len(seeds)) % paces if paces else seeds
 
 
 def _advance(
     training: Training, policy: "Trainee", state: State, candidates: list[Played], tested: Played
 ) -> dict[str, Any]:
     """Move the mean by one epoch, and return the epoch's row of progress."""
-    played_returns = np.concatenate([played.returns for played in candidates])
-    returns = played_returns.reshape(-1, training.evolution.population).mean(axis=0)
+
+    def by_candidate(values: Iterable[Array]) -> Array:
+        """(population,) mean over the episodes of every candidate."""
+        mean: Array = np.concatenate(list(values)).reshape(-1, training.evolution.population).mean(axis=0)
+        return mean
+
+    returns = by_candidate(played.returns for played in candidates)
+    fitness = by_candidate(played.fitness(training.footfall_weight) for played in candidates)
     steps = sum(played.steps for played in candidates)
     row = {
         "epoch": state.epoch,
@@ -141,19 +153,20 @@ def _advance(
         "test_return": float(tested.returns.mean()),
         "test_return_min": float(tested.returns.min()),
         "test_falls": tested.falls,
+        "test_following": float(tested.following.mean()),
         "candidate_return_mean": float(np.nanmean(returns)),
         "candidate_return_max": float(np.nanmax(returns)),
         "candidate_falls": sum(played.falls for played in candidates),
         "played_steps": steps + tested.steps,
         "cpu_seconds": round(sum(played.cpu_seconds for played in (*candidates, tested)), 3),
     }
-    state.search = training.evolution.update(policy.space, state.search, training.seed, state.epoch, returns)
+    state.search = training.evolution.update(policy.space, state.search, training.seed, state.epoch, fitness)
     for played in candidates:
         if played.moments is not None:
             state.moments = state.moments + played.moments
     state.epoch += 1
     share = training.practice.episode_seconds / training.world.episode_seconds
-    state.rollouts += round(len(played_returns) * share, 6)
+    state.rollouts += round(sum(len(played.returns) for played in candidates) * share, 6)
     state.steps += steps
     return row
 
@@ -166,6 +179,7 @@ def normalised(policy: "Trainee", moments: Array) -> "Trainee":
     return replace(policy, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
 
 
-def _candidate(run: Run, policy: "Trainee", state: State, tested: Played) -> TrainedPolicy:
-    about = run.about | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
+def _candidate(run: Run, policy: "Trainee", state: State, tested: Played, weight: float) -> TrainedPolicy:
+    fitness = float(tested.fitness(weight).mean())
+    about = run.about | {"epoch": state.epoch, "test_return": float(tested.returns.mean()), "test_fitness": fitness}
     return TrainedPolicy(policy=policy, theta=state.theta, about=about)

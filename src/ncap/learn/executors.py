@@ -8,16 +8,18 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
+from ncap.evaluation import FOOTFALLS, foot_following
 from ncap.learn.moments import moments_of
 from ncap.learn.search import Method, Search
 from ncap.policies.controller import Policy
+from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import rollout
 from ncap.tasks import Task
 
@@ -49,6 +51,8 @@ class Chunk:
     """Which candidates."""
     moments: bool = False
     """Whether to return sums over observations, for a normaliser."""
+    footfalls: bool = False
+    """Whether to measure how well feet follow their half-centres."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,19 +65,55 @@ class Played:
     cpu_seconds: float
     moments: Array | None
     """(3, senses): count, sum and sum of squares of observations."""
+    following: Array
+    """(P,) share of the time in which feet do what their half-centres say; 1 where it is not measured."""
+
+    def fitness(self, footfall_weight: float) -> Array:
+        """(P,) what evolution selects by: the return, less for the time in which feet do not follow."""
+        return self.returns - footfall_weight * (1 - self.following)
 
 
 def play(chunk: Chunk, threads: int = 1) -> Played:
-    """Play a chunk here."""
+    """Play a chunk here. The seed of an episode says which pace of the task it has, if there are several."""
+    paces = chunk.task.paces
+    if not paces:
+        return _play(chunk, threads)
+    parts = []
+    returns, following = np.empty((2, len(chunk.seeds)))
+    for number, pace in enumerate(paces):
+        places = [i for i, seed in enumerate(chunk.seeds) if seed % len(paces) == number]
+        if places:
+            part = replace(
+                chunk,
+                task=chunk.task.at(pace),
+                policy=replace(chunk.policy, command=pace.command),  # type: ignore[type-var]
+                seeds=tuple(chunk.seeds[i] for i in places),
+                indices=tuple(chunk.indices[i] for i in places) if chunk.indices else (),
+            )
+            parts.append(_play(part, threads))
+            returns[places], following[places] = parts[-1].returns, parts[-1].following
+    return Played(
+        returns=returns,
+        falls=sum(part.falls for part in parts),
+        steps=sum(part.steps for part in parts),
+        cpu_seconds=sum(part.cpu_seconds for part in parts),
+        moments=None,
+        following=following,
+    )
+
+
+def _play(chunk: Chunk, threads: int) -> Played:
     started = time.process_time()
     policy = chunk.policy
     if chunk.method is None:
         theta = np.tile(chunk.search.mean, (len(chunk.seeds), 1))
     else:
         theta = chunk.method.candidates(policy.space, chunk.search, chunk.seed, chunk.epoch, chunk.indices)
-    record = ("observation",) if chunk.moments else ()
+    record = (*(("observation",) if chunk.moments else ()), *(FOOTFALLS if chunk.footfalls else ()))
     episodes = rollout(chunk.task, policy.bind(theta), chunk.seeds, threads=threads, record=record)
-    moments = None
+    moments, following = None, np.ones(len(chunk.seeds))
+    if chunk.footfalls and isinstance(policy, NCAPPolicy):
+        following = foot_following(policy, episodes)
     if chunk.moments:
         seen = episodes.signals["observation"]
         seen = seen.reshape(-1, seen.shape[-2] * seen.shape[-1])
@@ -84,6 +124,7 @@ def play(chunk: Chunk, threads: int = 1) -> Played:
         steps=int(episodes.steps.sum()),
         cpu_seconds=time.process_time() - started,
         moments=moments,
+        following=following,
     )
 
 

@@ -125,14 +125,13 @@ class CoreDrive:
 
     def __init__(self, policy: NCAPPolicy) -> None:
         system, spec = policy.system, policy.circuit
-        if len(spec.before) > 1 or len(spec.after) != 1:
+        if len(spec.before) > 1 or not spec.after:
             raise UserError(
-                "ppo needs afferents that are summed once and motor neurons that read the rhythm directly: train a "
-                "table of more levels by evolution"
+                "ppo needs afferents that are summed once, and motor neurons: train another table by evolution"
             )
         self.circuit: Circuit = system.circuit
         names = [name for level in spec.before for name in level]
-        motors = spec.after[0]
+        motors = spec.after[-1]
         self.motors = [(joint, site) for site in spec.plan.sites for joint in motors]
         """(joint, site) of every motor neuron, in the order of actions."""
         for joint in motors:

@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ncap.circuits.circuit import Stage, initial_numbers
+from ncap.circuits.units import RectifierUnit, SumUnit, TanhUnit, Unit
+from ncap.errors import UserError
 from ncap.learn.interfaces import CoreDrive
 from ncap.learn.networks import as_array
 from ncap.policies.ncap import NCAPPolicy
@@ -42,7 +44,7 @@ class NCAPActor(nn.Module):
         self._trained = torch.tensor([i for i, entry in enumerate(policy.circuit.entries) if entry.row.trainable])
         self._n_drives = self.core.n_drives + self.core.n_extra
         self._before = [stage for _, stage in system.before]
-        self._after = [stage for _, stage in system.after]
+        self._after = list(system.after)
         self._size, self._senses, self._core_slot = len(system.names) + 1, system.n_senses, system.core_slot
         self._commands = torch.tensor(policy.commands(None, 1)[0], dtype=torch.float32)
         self._core_index = torch.from_numpy(self.core.circuit.weight_index)
@@ -52,11 +54,13 @@ class NCAPActor(nn.Module):
         return torch.cat((self.numbers.index_copy(0, self._trained, self.theta), torch.zeros(1)))
 
     def _respond(self, stage: Stage, board: Tensor) -> Tensor:
-        """Summed input (B, site times neuron) of a stage's neurons, as `Stage.respond` sums it."""
+        """Outputs (B, site times neuron) of a stage's neurons, as `Stage.respond` gives them."""
         numbers = self._numbers()
         weights, biases = (numbers[torch.from_numpy(index)] for index in (stage.weight_index, stage.bias_index))
         arriving = board[:, torch.from_numpy(stage.arriving % self._size)]
-        return (torch.einsum("snk,bsk->bsn", weights, arriving) + biases).flatten(1)
+        drive = torch.einsum("snk,bsk->bsn", weights, arriving) + biases
+        units = [self.policy.circuit.neuron(name).unit for name in stage.names]
+        return torch.stack([_response(unit, drive[..., i]) for i, unit in enumerate(units)], dim=-1).flatten(1)
 
     def _board(self, observation: Tensor) -> Tensor:
         """(B, M) signals of the senses and commands; see NervousSystem."""
@@ -82,7 +86,9 @@ class NCAPActor(nn.Module):
         after = self.core.step(state, drives.numpy().astype(np.float64))
         board = self._board(observation)
         board[:, self._core_slot] = torch.from_numpy(self.core.circuit.outputs(after).astype(np.float32))
-        return torch.tanh(self._respond(self._after[0], board))
+        for slot, stage in self._after[:-1]:
+            board = torch.cat((board[:, : slot.start], self._respond(stage, board), board[:, slot.stop :]), dim=1)
+        return self._respond(self._after[-1][1], board)
 
     def means(self, observation: Tensor, action: Tensor) -> Tensor:
         """Drives from the observation, joint actions from the rhythm that the drives taken lead to."""
@@ -105,3 +111,14 @@ class NCAPActor(nn.Module):
     def exported(self) -> tuple[NCAPPolicy, Array]:
         """The policy for a file."""
         return self.policy, as_array(self.theta)
+
+
+def _response(unit: Unit, drive: Tensor) -> Tensor:
+    """The output of a unit without memory, as its group in ncap.circuits.units gives it."""
+    if isinstance(unit, TanhUnit):
+        return torch.tanh(drive)
+    if isinstance(unit, RectifierUnit):
+        return drive.clamp(0.0, 1.0)
+    if isinstance(unit, SumUnit):
+        return drive if unit.limit is None else unit.limit * torch.tanh(drive / unit.limit)
+    raise UserError(f"ppo knows no gradient of neurons of the type {type(unit).__name__}")

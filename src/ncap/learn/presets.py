@@ -7,7 +7,7 @@ from ncap.learn.cma import CMA
 
 PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
     "default": {
-        "ncap": CMA(population=16, sigma=0.14),
+        "ncap": CMA(population=16, sigma=0.14, pattern_scale=3.0),
         "mlp": ARS(population=64, sigma=0.05),
     },
     "ars": {

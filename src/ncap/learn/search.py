@@ -39,8 +39,8 @@ class Method(Protocol):
         """Overparameterisation of linear layers (NCAP only)."""
         ...
 
-    def start(self, mean: Array) -> Search:
-        """A search that begins at these weights (D,)."""
+    def start(self, space: ParamSpace, mean: Array) -> Search:
+        """A search that begins at these weights (D,) of a space."""
         ...
 
     def candidates(self, space: ParamSpace, search: Search, seed: int, epoch: int, indices: Sequence[int]) -> Array:

@@ -36,8 +36,10 @@ EPOCHS: Final = 60
 LONGEST_EPISODE: Final = 600.0
 """Longest episode of a training, s."""
 _MOST: Final = {"epochs": 1_000_000, "environments": 4096, "population": 100_000, "episodes": 10_000}
-_EVOLUTION_ONLY: Final = ("target_speed", "start", "population", "episodes", "training_seconds", "sigma")
-_CIRCUIT_ONLY: Final = ("command", "circuit", "without", "trainable")
+FOOTFALL_WEIGHT: Final = 0.5
+LARGEST_FOOTFALL_WEIGHT: Final = 100.0
+_EVOLUTION_ONLY: Final = ("target_speed", "start", "population", "episodes", "training_seconds", "sigma", "footfalls")
+_CIRCUIT_ONLY: Final = ("command", "circuit", "without", "trainable", "footfalls")
 
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME …")]
 
@@ -47,14 +49,14 @@ class Training:
     """Everything that determines the result of a run. `filled` puts in what is left to a default."""
 
     task: Annotated[str, tyro.conf.Positional] = "flat-walk"
-    """flat-walk, flat-run, bumpy-walk, bumpy-run, or a Python file that registers a task."""
+    """flat-walk, flat-run, bumpy-walk, bumpy-run, flat-speeds, or a Python file that registers a task."""
     algorithm: str = "evolution"
     """evolution, ppo or d4pg."""
     policy: str | None = None
     """ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg."""
     circuit: str | None = field(default=None, compare=False)
-    """Circuit table of ncap: default, released, or a file that `ncap circuit --save` wrote. The table counts when
-    trainings are compared, not its file's name."""
+    """Circuit table of ncap: default, paper, released, or a file that `ncap circuit --save` wrote. The table counts
+    when trainings are compared, not its file's name."""
     without: Names = ()
     """Knock-outs before training: pathways such as V0v, populations, single neurons, synapses."""
     trainable: Names = ()
@@ -86,6 +88,9 @@ class Training:
     """Length of these episodes, s; by default 5 with CMA-ES, 15 with ARS."""
     sigma: float | None = None
     """Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's."""
+    footfalls: float | None = None
+    """Weight, beside the return, of how well the feet do what the half-centres say, when evolution selects circuits; by
+    default 0.5 where the rhythm leads, that is where a table bounds its afferents, and otherwise 0."""
     environments: int = 16
     """Robots that ppo and d4pg train with at a time."""
     episode_seconds: float | None = None
@@ -104,6 +109,8 @@ class Training:
             value = getattr(self, name)
             if value is not None and not 1 <= value <= most:
                 raise UserError(f"{name} is a number from 1 to {most:,}, not {value}")
+        if self.footfalls is not None and not 0 <= self.footfalls <= LARGEST_FOOTFALL_WEIGHT:
+            raise UserError(f"footfalls is a weight from 0 to {LARGEST_FOOTFALL_WEIGHT:g}, not {self.footfalls:g}")
         for name in ("training_seconds", "episode_seconds"):
             seconds = getattr(self, name)
             if seconds is not None and not 0 < seconds <= LONGEST_EPISODE:
@@ -119,6 +126,8 @@ class Training:
             raise UserError(
                 f"the policy acts every {policy.control_dt:g} s, but {world.name} every {world.control_dt:g} s"
             )
+        if world.paces and not (self.trains_circuit and self.algorithm == "evolution"):
+            raise UserError(f"{world.name} has several commands, so it trains a circuit (ncap) by evolution only")
         if self.algorithm == "evolution":
             self.evolution  # noqa: B018 - it complains about an impossible population
             return
@@ -185,7 +194,17 @@ class Training:
         """Training episodes that every candidate of evolution plays in an epoch, the same for all."""
         from ncap.learn.presets import EPISODES
 
-        return EPISODES[type(self.evolution)][0] if self.episodes is None else self.episodes
+        usual = max(EPISODES[type(self.evolution)][0], len(self.world.paces))
+        return usual if self.episodes is None else self.episodes
+
+    @property
+    def footfall_weight(self) -> float:
+        """Weight of the footfalls in evolution's fitness."""
+        from ncap.circuits.animal import leads
+
+        if self.footfalls is not None or not self.trains_circuit:
+            return self.footfalls or 0.0
+        return FOOTFALL_WEIGHT if leads(self.table()) else 0.0
 
     @property
     def evolution(self) -> "ARS | CMA":
@@ -262,6 +281,8 @@ class Training:
             method = self.evolution
             values |= {"population": method.population, "sigma": method.sigma, "episodes": self.candidate_episodes}
             values |= {"training_seconds": self.practice.episode_seconds}
+            if self.trains_circuit:
+                values |= {"footfalls": self.footfall_weight}
         return replace(self, **values)
 
 

@@ -43,7 +43,8 @@ def policy_from(data: object, what: str = "the policy") -> AnyPolicy:
         raise UserError(f"{what}: {unknown_name('kind of policy', str(kind)[:LONGEST_SHOWN], KINDS)}")
     given = {}
     if kind == "ncap" and "preset" in values:
-        given["circuit"] = animal(decode_value(str, values.pop("preset"), f"{what}: preset"))
+        preset = decode_value(str, values.pop("preset"), f"{what}: preset")
+        given["circuit"] = animal("paper" if preset == "default" else preset)  # the default of the first version
     elif kind == "ncap" and "circuit" in values:
         given["circuit"] = circuit_from(values["circuit"])
     built: AnyPolicy = decode(KINDS[kind], values, what, given)

@@ -17,7 +17,7 @@ from ncap import seeding
 from ncap.circuits.animal import JOINTS, SENSES, animal, cut
 from ncap.circuits.circuit import Circuit, CircuitState, initial_numbers
 from ncap.circuits.nervous_system import NervousSystem, Weights
-from ncap.circuits.rhythm import STARTS, check_command, standing_starts
+from ncap.circuits.rhythm import STARTS, check_command, rhythm_starts
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError, unknown_name
 from ncap.params import ParamSpace
@@ -32,8 +32,8 @@ from ncap.policies.controller import (
 
 Array = NDArray[np.float64]
 
-WALK: Final = 0.05
-"""Brainstem command of a slow walk. Tasks name their own."""
+WALK: Final = 0.25
+"""Brainstem command of a walk. Tasks name their own."""
 MOST_COPIES: Final = 64
 MOST_SUBSTEPS: Final = 1000
 """Circuit steps in a control step."""
@@ -189,7 +189,7 @@ class NCAPController:
         )
 
     def reset(self, seeds: Sequence[int], command: Command | None = None) -> CircuitState:
-        """One of the rhythm's standing starts for each individual, picked by its episode's seed.
+        """A state of the rhythm at a random phase of its gait for each individual, picked by its episode's seed.
 
         They are those of the table's own numbers, also where the rhythm generator is trained.
         """
@@ -200,7 +200,7 @@ class NCAPController:
         starts = []
         for seed, row in zip(seeds, np.broadcast_to(commands, (len(seeds), commands.shape[1])).tolist(), strict=True):
             pick = int(seeding.generator(seed, "rhythm start").integers(STARTS))
-            starts.append(standing_starts(self.policy.circuit, tuple(row)).map(lambda part, i=pick: part[i]))
+            starts.append(rhythm_starts(self.policy.circuit, tuple(row)).map(lambda part, i=pick: part[i]))
         return starts[0].map(lambda *parts: np.stack(parts), *starts[1:])
 
     def act(
