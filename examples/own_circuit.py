@@ -30,7 +30,7 @@ HALF_CENTRES = ncap.CircuitSpec(
         ncap.Synapse(source="flexor", target="flexor", route="side-up", weight=-0.8, sign=-1),
     ),
 )
-PAPER = ncap.animal()
+PAPER = ncap.animal("paper")
 BODY = replace(  # the paper's motor neurons, with their trainable weights, read our half-centres
     HALF_CENTRES,
     neurons=(*HALF_CENTRES.neurons, PAPER.neuron("thigh"), PAPER.neuron("calf")),

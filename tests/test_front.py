@@ -41,8 +41,8 @@ def test_seeds_may_be_an_array(short):
 
 
 def test_a_shipped_policy_is_measured_in_one_line():
-    found = ncap.load("ncap-flat-walk").evaluate("flat-walk", seeds=[0])
-    assert (found.task, found.policy, found.episodes, found.parameters) == ("flat-walk", "ncap-flat-walk", 1, 92)
+    found = ncap.load("paper-flat-walk").evaluate("flat-walk", seeds=[0])
+    assert (found.task, found.policy, found.episodes, found.parameters) == ("flat-walk", "paper-flat-walk", 1, 92)
     assert found.falls == 0
     assert found.return_mean == found.returns[0] > 0.9  # it was trained to near 1; standing still gives 0.5
     assert found.gait.label == "walk"
@@ -60,7 +60,7 @@ def test_names_and_things_are_the_same(short, tmp_path):
 
 def test_an_untrained_circuit_has_the_command_that_suits_the_task(short):
     untrained = ncap.load("untrained")
-    for task, command in (("flat-walk", 0.05), ("flat-run", 0.9)):
+    for task, command in (("flat-walk", 0.25), ("flat-run", 0.95)):
         found = ncap.rollout(task, "untrained", seeds=[0])
         same = ncap.rollout(ncap.TASKS[task], untrained.controller(1), seeds=[0], command=command)
         assert np.array_equal(found.returns, same.returns)
@@ -87,11 +87,11 @@ def test_a_circuit_is_edited_saved_and_put_into_a_body(short, tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: ncap.NCAPPolicy().bind(np.zeros(92)), r"weights have the shape \(individuals, 92\), not \(92,\)"),
-        (lambda: ncap.MLPPolicy().bind(np.zeros((2, 92))), r"the shape \(individuals, 79372\), not \(2, 92\)"),
+        (lambda: ncap.NCAPPolicy().bind(np.zeros(100)), r"weights have the shape \(individuals, 100\), not \(100,\)"),
+        (lambda: ncap.MLPPolicy().bind(np.zeros((2, 100))), r"the shape \(individuals, 79372\), not \(2, 100\)"),
         (
-            lambda: ncap.TrainedPolicy(policy=ncap.NCAPPolicy(), theta=np.zeros((1, 92))),
-            r"92 weights are needed, not \(1, 92\)",
+            lambda: ncap.TrainedPolicy(policy=ncap.NCAPPolicy(), theta=np.zeros((1, 100))),
+            r"100 weights are needed, not \(1, 100\)",
         ),
         (
             lambda: ncap.load("untrained").controller(1).act(None, np.zeros((1, 4, 9))),

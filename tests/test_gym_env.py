@@ -178,7 +178,7 @@ def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
     # without drives, and with the motor neurons of the untrained circuit, it walks as that circuit without afferents
     env.reset(seed=0)
     seed = int(gymnasium.utils.seeding.np_random(0)[0].integers(2**31))
-    policy = NCAPPolicy(command=0.05)
+    policy = NCAPPolicy(command=TASKS["flat-walk"].command)
     cut, theta = policy.without(["afferents"], policy.space.initial)
     controller = cut.bind(theta[None])
     state, arena = controller.reset([seed]), Arena(TASKS["flat-walk"], 1)
@@ -275,7 +275,7 @@ def test_a_seed_is_a_whole_number(env_and_zeros, seed):
     [
         ({"task": "swim"}, "unknown task 'swim'"),
         ({"task": None}, "a task is a name or a Task, not NoneType"),
-        ({"circuit": "lamprey"}, "unknown circuit 'lamprey'; valid: default, released"),
+        ({"circuit": "lamprey"}, "unknown circuit 'lamprey'; valid: default, paper, released"),
         ({"robot": "spot"}, "unknown robot 'spot'"),
         ({"target_speed": "fast"}, "a target speed is made of numbers, not of 'fast'"),
         ({"target_speed": np.nan}, "a target speed has numbers that are not finite"),

@@ -9,7 +9,7 @@ import pytest
 
 from ncap import cli
 from ncap.analysis.gaits import circular_distance
-from ncap.circuits.animal import animal, cut
+from ncap.circuits.animal import animal
 from ncap.errors import UserError
 from ncap.evaluation import evaluate, foot_gaits
 from ncap.lesions import LesionRow, draw_lesions, lesion
@@ -41,22 +41,25 @@ def test_rows_are_what_an_evaluation_of_each_circuit_finds():
 
 
 def test_without_v0_the_rhythm_bounds_also_in_the_body_unless_reflexes_hold_the_legs_apart():
-    # alone, the rhythm walks at 0.1 and bounds without V0 (docs/rhythm.md); afferents of the legs' load alternate too
-    deaf = untrained(NCAPPolicy(circuit=cut(animal(), ["afferents"])))
+    # alone, the rhythm walks at 0.1 and bounds without V0; afferents of the legs' load alternate too: they are bounded
+    # in the default table, and in the paper's they are stronger than the rhythm
     longer = replace(TASK, episode_seconds=9.0)
-    intact, bounding = lesion(deaf, longer, ["V0"], [0.1], [0, 1])
+    intact, bounding = lesion(CIRCUIT, longer, ["V0"], [0.1], [0, 1])
     assert (intact.gait, bounding.gait) == ("walk", "bound")
     assert circular_distance(np.array(intact.left_right_phase), 0.5).max() < 0.1
     assert circular_distance(np.array(bounding.left_right_phase), 0.0).max() < 0.1
-    _, hearing = lesion(CIRCUIT, longer, ["V0"], [0.6], [0, 1])
+    paper = untrained(NCAPPolicy(circuit=animal("paper")))
+    _, hearing = lesion(paper, longer, ["V0"], [0.6], [0, 1])
     assert circular_distance(np.array(hearing.left_right_phase), 0.5).max() < 0.1
+    _, deaf = lesion(paper.without(["afferents"]), longer, ["V0"], [0.6], [0, 1])
+    assert circular_distance(np.array(deaf.left_right_phase), 0.0).max() < 0.1
 
 
 def test_the_command_is_the_policys_own_or_for_an_untrained_one_the_tasks():
     trained = replace(CIRCUIT, about={"task": "flat-walk"})
     short = replace(TASK, episode_seconds=0.3)
     assert [row.command for row in lesion(trained, short, ["V3"], seeds=[0])] == [0.3, 0.3]
-    assert [row.command for row in lesion(CIRCUIT, short, ["V3"], seeds=[0])] == [0.05, 0.05]
+    assert [row.command for row in lesion(CIRCUIT, short, ["V3"], seeds=[0])] == [0.25, 0.25]
 
 
 def test_what_cannot_be_cut_is_refused():
@@ -70,12 +73,12 @@ def test_what_cannot_be_cut_is_refused():
 
 def test_the_command_line_prints_the_promised_json_and_writes_a_figure(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(TASKS._members, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=4.5))
-    words = ["lesion", "ncap-flat-walk", "--without", "V0v", "flexor.FL", "--episodes", "2", "--threads", "1"]
+    words = ["lesion", "paper-flat-walk", "--without", "V0v", "flexor.FL", "--episodes", "2", "--threads", "1"]
     figure = tmp_path / "lesion.svg"
     cli.main([*words, "--json", "--out", str(figure)])
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["policy", "task", "rows"]
-    assert (found["policy"], found["task"]) == ("ncap-flat-walk", "flat-walk")
+    assert (found["policy"], found["task"]) == ("paper-flat-walk", "flat-walk")
     assert [list(row) for row in found["rows"]] == 3 * [
         [
             "without",
@@ -90,10 +93,10 @@ def test_the_command_line_prints_the_promised_json_and_writes_a_figure(tmp_path,
         ]
     ]
     assert [row["without"] for row in found["rows"]] == ["", "V0v", "flexor.FL"]
-    assert {row["command"] for row in found["rows"]} == {0.05}
+    assert {row["command"] for row in found["rows"]} == {0.05}  # what that policy was trained at
     assert {row["episodes"] for row in found["rows"]} == {2}
     text = figure.read_text()
-    for label in ("intact", "without V0v", "without flexor.FL", "ncap-flat-walk on flat-walk, 2 episodes"):
+    for label in ("intact", "without V0v", "without flexor.FL", "paper-flat-walk on flat-walk, 2 episodes"):
         assert f">{label}<" in text
 
 

@@ -69,10 +69,10 @@ def test_a_policy_plays_its_own_task_at_its_own_command():
     assert (kept.task, kept.title) == ("flat-walk", "ncap-flat-walk on flat-walk")
     returns = evaluate(trained, TASKS["flat-walk"], [1])
     assert kept.velocity[:, 0].mean() == pytest.approx(returns.speed_mean, rel=1e-12)
-    # an untrained circuit gets the command that suits the task: 0.9 for a run, and 0.05 for a walk
+    # an untrained circuit gets the command that suits the task: 0.95 for a run, and 0.25 for a walk
     task = replace(TASKS["flat-run"], episode_seconds=0.3)
-    same(record("untrained", task).neurons, record("untrained", task, command=0.9).neurons)
-    assert (record("untrained", task).neurons != record("untrained", task, command=0.05).neurons).any()
+    same(record("untrained", task).neurons, record("untrained", task, command=0.95).neurons)
+    assert (record("untrained", task).neurons != record("untrained", task, command=0.25).neurons).any()
 
 
 def test_the_circuit_that_was_played_travels_along(tmp_path):
@@ -89,8 +89,8 @@ def test_the_circuit_that_was_played_travels_along(tmp_path):
 
 def test_numbers_of_several_paces_are_blended_for_the_command():
     policy = NCAPPolicy(paces=(0.0, 1.0))
-    slow, fast = np.full(92, 0.25), np.full(92, 0.75)
-    signs = np.sign(policy.space.initial[:92])
+    slow, fast = np.full(100, 0.25), np.full(100, 0.75)
+    signs = np.sign(policy.space.initial[:100])
     theta = np.concatenate((slow * signs, fast * signs))
     trained = replace(untrained(policy), theta=theta)
     numbers = numbers_in_use(trained, 0.5)

@@ -1,5 +1,6 @@
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import safetensors.numpy
 
 from ncap import files
 from ncap.circuits.animal import animal
+from ncap.circuits.rhythm import PRESETS
 from ncap.circuits.tables import load_circuit, save_circuit
 from ncap.errors import UserError
 from ncap.evaluation import own_command, task_for
@@ -90,11 +92,11 @@ def test_a_huge_header_and_a_huge_file_are_refused(tmp_path, monkeypatch):
 
 
 def test_foreign_safetensors_wrong_shapes_and_nan_are_refused(tmp_path, good):
-    safetensors.numpy.save_file({"theta": np.zeros(92)}, tmp_path / "foreign")
+    safetensors.numpy.save_file({"theta": np.zeros(100)}, tmp_path / "foreign")
     with pytest.raises(UserError, match="not one of ncap's"):
         read_policy(tmp_path / "foreign")
     description = read_tensors(good)[1]
-    wrongs = {"short": (np.zeros(91), "92 weights are needed"), "nan": (np.full(92, np.nan), "not finite")}
+    wrongs = {"short": (np.zeros(99), "100 weights are needed"), "nan": (np.full(100, np.nan), "not finite")}
     for name, (theta, wrong) in wrongs.items():
         write_tensors(tmp_path / name, {"theta": theta}, description)
         with pytest.raises(UserError, match=f"{name}.*{wrong}"):
@@ -112,7 +114,7 @@ def test_policies_of_another_version_are_refused_by_the_name_of_their_file(tmp_p
     wrongs = {"older": ({"kind": "ncap", "command": 0.2, "amplitude": 1.0}, "unknown entry 'amplitude'"),
               "newer": ({"kind": "lamprey"}, "unknown kind of policy 'lamprey'; valid: ncap, mlp")}  # fmt: skip
     for name, (description, wrong) in wrongs.items():
-        write_tensors(tmp_path / name, {"theta": np.zeros(92)}, {"policy": description, "about": {}})
+        write_tensors(tmp_path / name, {"theta": np.zeros(100)}, {"policy": description, "about": {}})
         with pytest.raises(UserError, match=f"{name}: .*{wrong}"):
             read_policy(tmp_path / name)
 
@@ -195,7 +197,7 @@ def test_another_control_step_than_the_tasks_is_an_error():
 
 def test_a_trained_policy_keeps_its_command_and_an_untrained_one_has_the_tasks():
     run = TASKS["flat-run"]
-    assert own_command(load("untrained"), run) == 0.9
+    assert own_command(load("untrained"), run) == 0.95
     assert own_command(load("ncap-flat-walk"), run) is None
     assert own_command(load("untrained").with_command(0.4), run) is None
 
@@ -213,10 +215,11 @@ def acted(found, steps=60, seeds=(1, 2)):
     return np.array(actions)
 
 
-def test_a_knocked_out_population_acts_as_one_whose_synapses_weigh_nothing():
-    trained = load("ncap-flat-walk").with_command(0.5)  # a trot, which V0v holds together
+@pytest.mark.parametrize(("name", "weights"), [("paper-flat-walk", 92), ("ncap-flat-walk", 100)])
+def test_a_knocked_out_population_acts_as_one_whose_synapses_weigh_nothing(name, weights):
+    trained = load(name).with_command(0.5)  # a trot, which V0v holds together
     cut = trained.without(["V0v"])
-    assert cut.parameters == 92
+    assert cut.parameters == weights
     assert np.array_equal(cut.theta, trained.theta)
     spec = trained.policy.circuit
     silent = tuple(replace(row, weight=0.0) if row.source == "diag_V0v" else row for row in spec.synapses)
@@ -225,10 +228,11 @@ def test_a_knocked_out_population_acts_as_one_whose_synapses_weigh_nothing():
     assert np.abs(acted(cut) - acted(trained)).max() > 0.1
 
 
-def test_a_knocked_out_afferent_takes_its_weights_along_and_acts_as_if_they_were_0():
-    trained = load("ncap-flat-walk")
+@pytest.mark.parametrize(("name", "weights"), [("paper-flat-walk", 92), ("ncap-flat-walk", 100)])
+def test_a_knocked_out_afferent_takes_its_weights_along_and_acts_as_if_they_were_0(name, weights):
+    trained = load(name)
     cut = trained.without(["foot+"])
-    assert cut.parameters == 92 - 2 * 2  # of flexor and extensor in both girdles
+    assert cut.parameters == weights - 2 * 2  # of flexor and extensor in both girdles
     names = trained.policy.space.names
     lost = ["foot+" in name for name in names]
     assert sum(lost) == 4
@@ -237,8 +241,8 @@ def test_a_knocked_out_afferent_takes_its_weights_along_and_acts_as_if_they_were
     assert np.abs(acted(cut) - acted(trained)).max() > 0.1
 
 
-def test_a_policy_of_many_speeds_loses_an_afferent_at_each_of_them():
-    trained = load("ncap-flat-speeds").with_command(0.3)
+def test_a_policy_of_many_sets_of_weights_loses_an_afferent_in_each_of_them():
+    trained = read_policy(Path(__file__).parent / "data" / "first" / "ncap-flat-speeds.safetensors").with_command(0.3)
     lost = ["foot+" in name for name in trained.policy.space.names]
     cut = trained.without(["foot+"])
     assert cut.parameters == 6 * 88
@@ -258,7 +262,7 @@ def test_a_single_neuron_and_a_single_synapse_can_be_knocked_out():
 
 
 def test_the_whole_animal_goes_through_a_file_unchanged(tmp_path):
-    for preset in ("default", "released"):
+    for preset in PRESETS:
         path = tmp_path / f"{preset}.json"
         save_circuit(animal(preset), path)
         assert load_circuit(path) == animal(preset)
@@ -284,7 +288,21 @@ def test_weights_of_rows_that_another_table_does_not_have_are_left_behind_and_ne
     save_circuit(animal().trained_by(["AF", "RG", "PF"]), tmp_path / "more.json")
     more = trained.with_circuit(str(tmp_path / "more.json"))
     weights, before = more.policy.space.unpack(more.theta), trained.policy.space.unpack(trained.theta)
-    assert more.parameters == 92 + 31
+    assert more.parameters == 100 + 31
     for name, values in before.items():
         assert np.array_equal(weights[name], values)
     assert acted(more) == pytest.approx(acted(trained), abs=1e-12)
+
+
+def test_the_papers_weights_go_into_the_default_table_whose_fast_pools_are_then_untrained_and_back():
+    paper = load("paper-flat-walk")
+    led = paper.with_circuit("default")
+    assert (paper.parameters, led.parameters) == (92, 100)
+    assert np.array_equal(led.with_circuit("paper").theta, paper.theta)
+    weights = dict(zip(led.policy.space.names, led.theta, strict=True))
+    own = dict(zip(paper.policy.space.names, paper.theta, strict=True))
+    assert {name: weights[name] for name in own} == own
+    initial = dict(zip(led.policy.space.names, led.policy.space.initial, strict=True))
+    pools = [name for name in weights if "fast_" in name]
+    assert set(weights) - set(own) == set(pools)
+    assert [weights[name] for name in pools] == [initial[name] for name in pools]

@@ -34,7 +34,7 @@ class Task:
     target_speed: float
     """Forward speed that is rewarded, m/s."""
     terrain: Terrain
-    command: float = 0.25
+    command: float = 0.2
     """Brainstem command that suits the task, in [0, 1], for a circuit that was not trained for it."""
     paces: tuple[Pace, ...] = ()
     """Commands that a circuit is trained at, with a target speed each, by turns; empty: its own command only."""
@@ -99,15 +99,15 @@ TASKS: Final[Registry[Task]] = Registry("task")
 """Tasks by name."""
 for _ground in (Flat(), Bumpy()):
     _word = "flat" if _ground.grid is None else "bumpy"
-    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.25, terrain=_ground)
-    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.95, terrain=_ground)
+    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.2, terrain=_ground)
+    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.7, terrain=_ground)
 PAPER_TASKS: Final = tuple(TASKS)
 """The four tasks of the paper."""
 TASKS["flat-speeds"] = replace(
     TASKS["flat-walk"],
     name="flat-speeds",
     rewards=(TRACKING, YAW),
-    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.25, 0.45), (0.5, 0.7), (0.7, 0.9), (1.0, 1.2))),
+    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.4), (0.5, 0.7), (0.7, 0.9), (1.0, 1.2))),
 )
 
 

@@ -9,6 +9,7 @@ from ncap.analysis.gaits import (
     circular_distance,
     circular_mean,
     classify,
+    following,
     measure_footfalls,
     measure_gait,
     stance_onsets,
@@ -152,6 +153,39 @@ def test_feet_that_stand_have_no_gait():
 @pytest.mark.parametrize("steps", [0, 1, 40])
 def test_too_few_strides_are_no_gait(steps):
     assert measure_footfalls(contacts((0.5, 0.0, 0.0, 0.5))[:steps], SAMPLE).label == "none"
+
+
+def test_every_foot_that_taps_twice_in_a_stride_is_seen():
+    # a trot of 0.9 s; every stance of 0.6 strides is broken by a lift of two samples
+    touchdowns = np.array([0.5, 0.0, 0.0, 0.5])
+    phase = (np.arange(0, 18, SAMPLE)[:, None] / 0.9 - touchdowns) % 1.0
+    feet = phase < 0.6
+    assert measure_footfalls(feet, SAMPLE).touchdowns_per_stride == pytest.approx(1.0, abs=0.05)
+    tapping = measure_footfalls(feet & ~((phase > 0.25) & (phase < 0.32)), SAMPLE)
+    assert tapping.touchdowns_per_stride == pytest.approx(2.0, abs=0.1)
+    assert (tapping.label, tapping.frequency_hz) == ("trot", pytest.approx(1 / 0.9, rel=0.02))
+
+
+def test_feet_follow_what_their_half_centres_said_one_sample_before():
+    stance = contacts((0.5, 0.0, 0.0, 0.5))
+    late = np.roll(stance, 1, axis=0)  # every foot does what was said one sample before
+    assert following(late, stance) == 1.0
+    assert following(~late, stance) == 0.0
+    one_wrong = late.copy()
+    one_wrong[:, 2] = ~late[:, 2]
+    assert following(one_wrong, stance) == 0.75
+    assert following(stance, stance) < 1.0  # at once is too early: a foot needs its time
+
+
+def test_following_by_hand():
+    # two legs, four samples: 01, 11 and 10 were said, and 01, 10 and 10 done a sample later: 2, 1 and 2 are right
+    said = np.array([[0, 1], [1, 1], [1, 0], [0, 0]], bool)
+    done = np.array([[1, 1], [0, 1], [1, 0], [1, 0]], bool)
+    assert following(done, said) == pytest.approx(5 / 6)
+    assert (
+        following(np.ones((5, 4), bool), np.array([[1, 1, 1, 0]] * 5, bool)) == 0.75
+    )  # it stands while one should swing
+    assert following(done[:1], said[:1]) == following(done[:0], said[:0]) == 0.0  # nothing to compare
 
 
 def test_stride_phases_by_hand():

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from ncap.circuits.animal import PATHWAYS, animal, cut, knock_outs
-from ncap.circuits.rhythm import RELEASED
+from ncap.circuits.animal import AFFERENT_LIMIT, PATHWAYS, animal, cut, knock_outs, leads
+from ncap.circuits.rhythm import PRESETS, RELEASED, preset_numbers, respecified, rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import BasicUnit, SumUnit
 from ncap.errors import UserError
@@ -89,9 +89,10 @@ def test_a_knock_out_is_the_same_table_without_some_rows():
     assert len(RELEASED.synapses) - len(pathways.synapses) == 3
 
 
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", PATHWAYS)
-def test_every_knock_out_name_removes_something(name):
-    whole = animal("released")
+def test_every_knock_out_name_removes_something(name, preset):
+    whole = animal(preset)
     assert name in knock_outs(whole)
     assert len(cut(whole, [name]).synapses) < len(whole.synapses)
 
@@ -116,8 +117,61 @@ def test_neurons_without_memory_cannot_form_a_circle_nor_hear_the_core_they_driv
         CircuitSpec((A, first), tuple(heard))
 
 
-def test_the_rhythm_of_the_animal_is_the_rhythm_generator():
-    assert animal("released").rhythm() == RELEASED
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_rhythm_of_the_animal_is_the_rhythm_generator(preset):
+    assert animal(preset).rhythm() == rhythm_spec(preset)
+    assert rhythm_spec("released") == RELEASED
+
+
+def trained_numbers(spec):
+    return sum(entry.row.trainable for entry in spec.entries)
+
+
+def test_the_default_animal_is_the_papers_with_bounded_afferents_and_two_recruited_pools():
+    default, paper = animal(), animal("paper")
+    assert [trained_numbers(animal(preset)) for preset in PRESETS] == [100, 92, 92]
+    pools = {"fast_flexor", "fast_extensor"}
+    assert {row.name for row in default.neurons} - {row.name for row in paper.neurons} == pools
+    more = {row.key for row in default.synapses} - {row.key for row in paper.synapses}
+    # each pool hears its half-centre and the speed pathway, and drives both joints
+    assert more == {
+        f"{source}>{target} same"
+        for half in ("flexor", "extensor")
+        for source, target in (
+            (half, f"fast_{half}"), ("freq", f"fast_{half}"), (f"fast_{half}", "thigh"), (f"fast_{half}", "calf"),
+        )
+    }  # fmt: skip
+    limits = {"default": 0.05, "paper": None, "released": None}
+    for preset, limit in limits.items():
+        sums = [row.unit for row in animal(preset).neurons if row.name.startswith("afferent")]
+        assert sums == [SumUnit(limit=limit)] * 2
+    assert AFFERENT_LIMIT == 0.05
+
+
+def test_numbers_of_the_presets_are_those_of_their_files():
+    for preset in ("default", "paper"):
+        assert rhythm_spec(preset) == respecified(preset_numbers(preset))
+    assert preset_numbers("default") != preset_numbers("paper")
+    assert preset_numbers("paper")["weights"]["cross_V0d>flexor cross"] == -2.3138  # as in the first version
+    with pytest.raises(UserError, match="unknown preset 'tuned'; valid: default, paper, released"):
+        animal("tuned")
+
+
+def unbounded(spec, *names):
+    """The table whose sums of these names have no limit."""
+    return replace(
+        spec, neurons=tuple(replace(row, unit=SumUnit()) if row.name in names else row for row in spec.neurons)
+    )
+
+
+def test_the_rhythm_leads_where_all_afferent_sums_are_bounded_and_every_leg_has_an_extensor():
+    assert [leads(animal(preset)) for preset in PRESETS] == [True, False, False]
+    assert not leads(unbounded(animal(), "afferent_flexor"))  # one is not enough
+    assert not leads(unbounded(animal(), "afferent_flexor", "afferent_extensor"))
+    assert leads(cut(animal(), ["V0v", "fast_flexor", "afferent_extensor"]))
+    assert not leads(cut(animal(), ["extensor.HL"]))
+    assert not leads(cut(animal(), ["extensor"]))
+    assert not leads(rhythm_spec())  # nothing sums its afferents
 
 
 @pytest.mark.parametrize("spec", [RELEASED, animal()], ids=["rhythm generator", "animal"])

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ncap import cli
 from ncap.circuits.animal import animal, cut, find_circuit
+from ncap.circuits.rhythm import PRESETS
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.tables import circuit_from, describe_circuit, load_circuit, save_circuit
-from ncap.circuits.units import BasicUnit, OscillatorUnit, SumUnit, TanhUnit
+from ncap.circuits.units import BasicUnit, OscillatorUnit, RectifierUnit, SumUnit, TanhUnit
 from ncap.errors import UserError
 from ncap.plan import QUADRUPED, chain
 
@@ -22,7 +23,7 @@ SMALL = CircuitSpec(
 )
 
 
-@pytest.mark.parametrize("spec", [animal(), animal("released"), cut(animal(), ["V0v", "flexor.FL"]), SMALL])
+@pytest.mark.parametrize("spec", [*map(animal, PRESETS), cut(animal(), ["V0v", "flexor.FL"]), SMALL])
 def test_a_table_is_the_same_after_saving_and_loading(spec, tmp_path):
     save_circuit(spec, tmp_path / "table.json")
     assert load_circuit(tmp_path / "table.json") == spec
@@ -68,6 +69,10 @@ def change(part, row, column, value):
             ("neurons", 0, "unit", {"type": "basic", "voltage_time": -1}),
             r"row 1 of neurons \(A\): unit: BasicUnit: voltage_time must be a positive number, not -1",
         ),
+        (
+            ("neurons", 0, "unit", {"type": "sum", "limit": 0}),
+            r"row 1 of neurons \(A\): unit: SumUnit: limit must be a positive number, not 0",
+        ),
         (("neurons", 1, "sites", ["XX"]), "neuron B: site 'XX' does not exist; valid: FL, FR, HL, HR"),
         (("inputs", 0, "kind", "wish"), r"row 1 of inputs \(c\): kind is 'wish'; valid: sense, command"),
         (
@@ -102,7 +107,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
         load_circuit(path)
     with pytest.raises(UserError, match="does not exist"):
         load_circuit(tmp_path / "absent.json")
-    with pytest.raises(UserError, match="unknown circuit 'gpt'; valid: default, released"):
+    with pytest.raises(UserError, match="unknown circuit 'gpt'; valid: default, paper, released"):
         find_circuit("gpt")
 
 
@@ -110,7 +115,8 @@ numbers = st.floats(0.001, 10)
 units = st.one_of(
     st.builds(BasicUnit, voltage_time=numbers),
     st.builds(OscillatorUnit, adaptation_time=st.floats(0.5, 10), active_time=numbers, clip_drive=st.booleans()),
-    st.just(SumUnit()),
+    st.builds(SumUnit, limit=st.none() | numbers),
+    st.just(RectifierUnit()),
     st.just(TanhUnit()),
 )
 

@@ -290,7 +290,7 @@ def test_a_policy_of_another_control_step_is_refused_before_anything_is_sent(mad
 
 
 def test_the_checksum_is_of_the_description_and_the_weights():
-    policy = load("ncap-flat-walk")
+    policy = load("paper-flat-walk")
     others = (
         replace(policy, theta=policy.theta + 1e-9),
         policy.with_command(0.06),
@@ -299,7 +299,7 @@ def test_the_checksum_is_of_the_description_and_the_weights():
         load("zero"),
     )
     assert len({checksum(policy), *map(checksum, others)}) == 1 + len(others)
-    assert checksum(replace(policy, name="another name")) == checksum(load("ncap-flat-walk"))
+    assert checksum(replace(policy, name="another name")) == checksum(load("paper-flat-walk"))
 
 
 class Listening:

@@ -201,5 +201,8 @@ def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkey
     run(Library(tmp_path, LocalExecutor(1), 1, lambda line: None), SCALES["laptop"], tmp_path)
     assert asked == [(27, 3, 8.0)]
     head, _, *rows = (tmp_path / "deployment.md").read_text().splitlines()
-    assert head == "| gap | untrained | mlp-flat-walk | ncap-bumpy-walk | ncap-flat-walk |"
+    assert (
+        head
+        == "| gap | untrained | mlp-flat-walk | ncap-bumpy-walk | ncap-flat-walk | paper-bumpy-walk | paper-flat-walk |"
+    )
     assert len(rows) == 27

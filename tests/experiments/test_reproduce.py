@@ -15,7 +15,7 @@ from ncap.experiments.reproduce import EXPERIMENTS, chosen
 from ncap.learn.executors import LocalExecutor
 from ncap.report.tables import read_table, write_table
 from ncap.sim.terrain import Bumpy
-from ncap.tasks import TASKS
+from ncap.tasks import PAPER_TASKS, TASKS
 from ncap.trained import read_policy
 
 TINY = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), episodes=1)
@@ -50,9 +50,9 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     for task in ("flat-walk", "bumpy-walk"):  # the circuit walks before it is trained, the MLP stands
         assert float(rows[task, "ncap"]["untrained"]) > float(rows[task, "mlp"]["untrained"]) + 0.05
     counts = {row["policy"]: int(row["parameters"]) for row in read_table(tmp_path / "parameters.csv")}
-    assert counts == {"ncap": 92, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
+    assert counts == {"ncap": 100, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
     trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
-    # no run was done twice: 16 of evolution for the four tasks, 8 for small MLPs on bumpy ones, 2 for other speeds,
+    # no run was done twice: 16 of evolution for the four tasks, 8 for small MLPs on bumpy ones, 2 for all speeds,
     # 12 of PPO and D4PG
     assert len(trained) == len(set(trained)) == 16 + 8 + 2 + 12
     cli.main(["report", str(tmp_path)])
@@ -79,7 +79,14 @@ def test_only_some_tasks_and_seeds(tmp_path, capsys):
 
 
 def test_all_leaves_out_what_is_about_other_tasks():
-    assert chosen(["all"], ["flat-run"]) == ["gaits", "units", "performance", "variable-speed"]
+    assert set(chosen(["all"], ["flat-run"])) - {"variable-speed"} == {"gaits", "units", "performance"}
+
+
+def test_variable_speed_is_part_of_every_scale_although_its_task_is_none_of_the_papers():
+    for scale in SCALES.values():
+        assert scale.tasks == PAPER_TASKS
+        assert "variable-speed" in chosen(["all"], scale.tasks)
+        assert chosen(["variable-speed"], scale.tasks) == ["variable-speed"]
 
 
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):
@@ -173,9 +180,9 @@ def test_unknown_words_list_the_valid_ones(arguments, told, capsys):
 
 def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
-    named_only = ["evolution", "deployment"]
+    named_only = ["leading", "evolution", "deployment"]
     assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
-    assert chosen(["deployment", "evolution"], tuple(TASKS)) == named_only
+    assert chosen(["deployment", "leading", "evolution"], tuple(TASKS)) == named_only
 
 
 def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):

@@ -22,10 +22,10 @@ from ncap.experiments.rhythm_tuning import Search, named_numbers, search, search
 from ncap.experiments.search_folder import SearchFolder
 from ncap.runs import BusyError
 
-TINY = Search(seed=3, generations=4, population=4, states=1, validate_every=2, validation_states=1)
+TINY = Search(seed=3, generations=4, population=4, validate_every=2, validation_states=1)
 
 
-def fake_objective(numbers, states, entropy, rough=False):
+def fake_objective(numbers, states, entropy, care="thorough"):
     """A cheap stand-in with an optimum away from the start: what matters here is the search, not what it searches."""
     spread = sum((value - 0.5) ** 2 for value in numbers["biases"].values())
     return {"distance": spread + 1e-3 * states * (entropy[1] % 7)}
@@ -256,7 +256,7 @@ def test_stages_follow_each_other_and_a_shorter_search_leaves_out_the_last():
     assert [stage for stage, begins in whole if begins] == list(stages)
     assert len(whole) == Search().generations == sum(stage.generations for stage in stages)
     assert Search(generations=stages[0].generations + 1).plan() == whole[: stages[0].generations + 1]
-    assert [stage.rough for stage in stages] == [True, False, False, False]
+    assert [stage.care for stage in stages] == ["rough", "usual", "usual", "thorough"]
 
 
 def test_a_stage_begins_at_the_mean_of_the_one_before(tmp_path, monkeypatch):
@@ -294,7 +294,7 @@ def test_the_command_writes_numbers_and_a_table_that_other_commands_take(tmp_pat
     [
         (["--workers", "0"], "at least one worker is needed, not 0"),
         (["--generations", "0"], "a search needs at least one generation, not 0"),
-        (["--generations", "801"], "a search has up to 800 generations, not 801"),
+        (["--generations", "511"], "a search has up to 510 generations, not 511"),
         (["--seed", "-1"], "a seed is a number from 0 on, not -1; the largest is 2^63 - 1"),
     ],
 )

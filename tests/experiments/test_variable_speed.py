@@ -6,27 +6,18 @@ import numpy as np
 import pytest
 
 from ncap.evaluation import GaitSummary
+from ncap.experiments import variable_speed
 from ncap.experiments.library import SCALES, Library
-from ncap.experiments.variable_speed import (
-    PACES,
-    TRAININGS,
-    Brainstem,
-    SpeedMap,
-    Trial,
-    blend,
-    gradual,
-    train_parts,
-    try_commands,
-)
+from ncap.experiments.variable_speed import Brainstem, SpeedMap, Trial, gradual, try_commands
 from ncap.learn.executors import LocalExecutor
-from ncap.learn.training import read_training
 from ncap.policies.ncap import NCAPPolicy
+from ncap.report.tables import read_table
 from ncap.rollouts import rollout
 from ncap.tasks import TASKS
-from ncap.trained import TrainedPolicy, load, read_policy, untrained
+from ncap.trained import load, untrained
 
 
-def trial(command: float, *speeds: float, regular: float = 1.0) -> Trial:
+def trial(command: float, *speeds: float, commanded: float | None = 1.0) -> Trial:
     gait = GaitSummary(
         label="walk",
         share=1.0,
@@ -34,9 +25,11 @@ def trial(command: float, *speeds: float, regular: float = 1.0) -> Trial:
         duty=0.5,
         left_right_phase=(0.5, 0.5),
         fore_hind_phase=(0.25, 0.25),
-        concentration=regular,
+        concentration=1.0,
         regular_share=1.0,
         touchdowns_per_stride=1.0,
+        commanded="walk",
+        commanded_share=commanded,
     )
     return Trial(command=command, speeds=np.array(speeds), gait=gait)
 
@@ -50,10 +43,15 @@ def test_the_map_takes_the_command_that_comes_nearest_and_out_of_reach_the_last(
     assert MAP.moves(targets).tolist() == [False, False, True, True, True, True, True]
 
 
-def test_for_a_regular_gait_the_map_takes_a_small_error():
-    found = SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.52, regular=0.9)])
+def test_for_the_commanded_gait_the_map_takes_a_small_error():
+    # a share of 0.1 costs 0.1 (1 - 0.1) = 0.09 m/s, one of 0.9 costs 0.01: an error of up to 0.08 is worth it
+    found = SpeedMap(trials=[trial(0.2, 0.5, commanded=0.1), trial(0.3, 0.52, commanded=0.9)])
     assert found.command(np.array([0.5, 0.48, 0.45])) == pytest.approx([0.3, 0.3, 0.3])
-    assert SpeedMap(trials=[trial(0.2, 0.5, regular=0.1), trial(0.3, 0.58)]).command(np.array(0.5)) == 0.2
+    assert SpeedMap(trials=[trial(0.2, 0.5, commanded=0.1), trial(0.3, 0.58)]).command(np.array(0.5)) == 0.3
+    assert SpeedMap(trials=[trial(0.2, 0.5, commanded=0.1), trial(0.3, 0.6)]).command(np.array(0.5)) == 0.2
+    assert found.costs(np.array([0.5]))[0] == pytest.approx([0.0 + 0.09, 0.02 + 0.01])
+    unknown = SpeedMap(trials=[trial(0.2, 0.5, commanded=None)])  # counts as never
+    assert unknown.costs(np.array([0.5]))[0] == pytest.approx([0.1])
 
 
 def test_the_map_keeps_away_from_commands_at_which_it_fell():
@@ -69,45 +67,17 @@ def test_a_goal_is_followed_gradually_from_zero():
     assert second == pytest.approx([0.25] + [0.3] * 10)
 
 
-def test_a_blend_has_the_weights_of_all_with_steps_of_their_sizes():
-    policies = {name: NCAPPolicy(command=0.05, copies=8 if name == "walk" else 1) for name in TRAININGS}
-    rng = np.random.default_rng(0)
-    given = {
-        name: TrainedPolicy(policy=p, theta=p.space.initial + rng.normal(size=p.space.size), about={"task": name})
-        for name, p in policies.items()
-    }
-    mixed = blend(given)
-    policy, theta = mixed.policy, mixed.theta
-    assert (policy.copies, len(policy.paces), len(theta)) == (1, len(PACES), 92 * len(PACES))
-    assert (mixed.task, mixed.about["parts"]["sprint"]) == ("flat-run", {"task": "sprint"})
-    weights, walk = policy.space.unpack(theta), given["walk"].policy.space.unpack(given["walk"].theta)
-    assert np.allclose(weights["AF.hind at 0"], walk["AF.hind"])
-    assert np.allclose(weights["PF.fore at 0"], 0.3 * walk["PF.fore"])
-    assert np.allclose(weights["PF.fore.bias at 0"], 0.3 * walk["PF.fore.bias"])
-    assert np.allclose(weights["PF.fore.bias at 0.1"], walk["PF.fore.bias"])
-    assert np.array_equal(theta[-92:], given["sprint"].theta)
-
-
-def test_parts_are_trained_for_their_speeds_and_the_sprint_goes_on_from_the_run(tmp_path):
-    library = Library(tmp_path, LocalExecutor(1), 1, lambda _: None)
-    small = {"epochs": 1, "population": 4, "training_seconds": 0.3, "episode_seconds": 0.3}
-    found = train_parts(library, replace(SCALES["smoke"], seeds=2, ncap=small))
-    assert [list(places) for places in found] == [list(TRAININGS)] * 2
-    assert [places["walk"].name for places in found] == ["flat-walk-ncap-0", "flat-walk-ncap-1"]
-    trot, run, sprint = (read_training(found[0][name]) for name in ("trot", "run", "sprint"))
-    assert [training.world.target_speed for training in (trot, run, sprint)] == [0.5, 1.0, 1.5]
-    assert [training.command for training in (trot, run, sprint)] == [0.45, 0.9, 0.9]
-    first = read_policy(found[0]["sprint"] / "finalists" / "epoch-000000.safetensors").theta
-    assert np.array_equal(first, load(found[0]["run"]).theta)
-    assert train_parts(library, replace(SCALES["smoke"], seeds=2, ncap=small)) == found
-
-
 def test_trials_of_commands_measure_speed_and_gait():
     task = replace(TASKS["flat-walk"], episode_seconds=9.0)
-    slow, fast = try_commands(untrained(NCAPPolicy(command=0.0)), task, (0.0, 0.3), (0, 1), 1)
-    assert (slow.command, fast.command) == (0.0, 0.3)
-    assert (slow.falls, fast.falls, slow.gait.label, fast.gait.label) == (0, 0, "walk", "walk")
-    assert fast.gait.frequency_hz > slow.gait.frequency_hz > 1
+    slow, fast = try_commands(untrained(NCAPPolicy(command=0.0)), task, (0.0, 0.5), (0, 1), 1)
+    assert (slow.command, fast.command) == (0.0, 0.5)
+    assert (slow.falls, fast.falls, slow.gait.label, fast.gait.label) == (0, 0, "walk", "trot")
+    assert (slow.gait.commanded, fast.gait.commanded) == ("walk", "trot")
+    assert fast.gait.frequency_hz > 1.5 * slow.gait.frequency_hz
+    # the rhythm leads: afferents drive a flexor by at most 0.05, as much as 0.1 of the command does, which is a quarter
+    # of its frequency at most
+    for found in (slow, fast):
+        assert found.gait.rhythm_ratio == pytest.approx(1.0, abs=0.25)
     assert 0.1 < slow.speed < 0.4
     fallen = replace(slow, speeds=np.array([np.nan, 0.4]))
     assert (fallen.falls, fallen.speed) == (1, 0.4)
@@ -153,3 +123,25 @@ def test_the_robot_stands_until_it_is_asked_to_walk():
     assert speed[250:].mean() > 0.1
     assert command[149:152] == pytest.approx([0.0, 0.012, 0.024])  # 2.5 s from 0 to 1, in steps of 0.03 s
     assert command[-1] == pytest.approx(0.4)
+
+
+def test_one_circuit_is_trained_for_all_speeds_and_its_map_tested(tmp_path, monkeypatch):
+    monkeypatch.setattr(variable_speed, "COMMANDS", (0.0, 0.5, 1.0))
+    monkeypatch.setattr(variable_speed, "SPEEDS", (0.3, 0.9))
+    library = Library(tmp_path, LocalExecutor(1), 1, lambda _: None)
+    small = {"epochs": 1, "population": 4, "episodes": 1, "training_seconds": 0.3, "episode_seconds": 0.3}
+    tiny = replace(SCALES["smoke"], seeds=2, ncap=small)
+    variable_speed.run(library, tiny, tmp_path)
+    measured = read_table(tmp_path / "variable-speed-commands.csv")
+    assert [(row["seed"], float(row["command"])) for row in measured] == [
+        (seed, c) for seed in ("0", "1") for c in (0.0, 0.5, 1.0)
+    ]
+    rows = read_table(tmp_path / "variable-speed.csv")
+    assert [float(row["target"]) for row in rows] == [0.3, 0.9]
+    for row in rows:
+        assert float(row["command"]) in (0.0, 0.5, 1.0)
+        assert float(row["error"]) == pytest.approx(abs(float(row["speed"]) - float(row["target"])), abs=2e-4)
+    kept = load(tmp_path / "variable-speed.safetensors")
+    assert (kept.task, kept.parameters, kept.policy.paces) == ("flat-speeds", 100, ())
+    assert kept.about["training"]["seed"] in (0, 1)
+    assert (tmp_path / "variable-speed.png").read_bytes().startswith(b"\x89PNG")

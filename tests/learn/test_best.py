@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ncap.learn.best import FINAL_SEEDS, KEPT, TEST_SEEDS, choose, keep
-from ncap.learn.executors import LocalExecutor
+from ncap.learn.executors import LocalExecutor, Played
 from ncap.learn.settings import Training
 from ncap.learn.training import train
 from ncap.policies.ncap import NCAPPolicy
@@ -16,7 +16,7 @@ from ncap.tasks import TASKS
 from ncap.trained import TrainedPolicy, read_policy
 
 WALK = replace(TASKS["flat-walk"], episode_seconds=1.5)
-POLICY = NCAPPolicy(command=0.05)
+POLICY = NCAPPolicy()
 WALKS = POLICY.space.initial
 STANDS = np.zeros_like(WALKS)
 
@@ -27,8 +27,8 @@ def run(tmp_path):
         yield run
 
 
-def candidate(epoch, test_return, theta=WALKS):
-    return TrainedPolicy(policy=POLICY, theta=theta, about={"epoch": epoch, "test_return": test_return})
+def candidate(epoch, test_return, theta=WALKS, **more):
+    return TrainedPolicy(policy=POLICY, theta=theta, about={"epoch": epoch, "test_return": test_return} | more)
 
 
 def best(run):
@@ -55,6 +55,40 @@ def test_the_highest_test_returns_are_kept_and_the_best_is_there_at_any_time(run
         assert best(run).about["epoch"] == int(np.argmax(returns[: epoch + 1]))
     assert kept(run) == [1, 3, 4, 6]
     assert len(kept(run)) == KEPT
+
+
+def test_the_fittest_are_kept_where_fitness_is_something_else_than_the_return(run):
+    fitness = [0.3, 0.8, 0.7, 0.1, 0.6, 0.5]
+    for epoch, value in enumerate(fitness):
+        told = keep(run, candidate(epoch, 0.9 - 0.1 * epoch, test_fitness=value))
+        assert best(run).about["epoch"] == int(np.argmax(fitness[: epoch + 1]))
+        assert told == best(run).about["test_return"]  # progress has the return of the best policy
+    assert kept(run) == [1, 2, 4, 5]
+
+
+class Told(LocalExecutor):
+    """Episodes of those who walk have a higher return, but the feet of those who stand follow better."""
+
+    def play(self, chunks):
+        return [self._played(chunk, np.array_equal(chunk.search.mean, WALKS)) for chunk in chunks]
+
+    @staticmethod
+    def _played(chunk, walks):
+        everybody = np.ones(len(chunk.seeds))
+        following = (0.5 if walks and chunk.footfalls else 1.0) * everybody
+        returns = (0.8 if walks else 0.7) * everybody
+        return Played(returns=returns, falls=0, steps=1, cpu_seconds=0.0, moments=None, following=following)
+
+
+@pytest.mark.parametrize(("weight", "chosen"), [(0.0, 1), (0.1, 1), (0.5, 0)])
+def test_the_final_choice_is_by_fitness(run, weight, chosen):
+    # the walker loses half the weight: 0.8 - 0.05 is still above 0.7, and 0.8 - 0.25 is not
+    keep(run, candidate(0, 0.5, STANDS))
+    keep(run, candidate(1, 0.5, WALKS))
+    choose(run, candidate(2, 0.5, STANDS), WALK, 60, Told(1), weight)
+    expected = {0: [0, 2], 1: [1]}[chosen]
+    assert best(run).about["epoch"] in expected
+    assert best(run).about["final_return"] == pytest.approx(0.8 if chosen else 0.7)
 
 
 def test_an_epoch_done_again_after_a_crash_is_kept_once(run):

@@ -70,7 +70,7 @@ def test_a_run_directory_holds_everything(tmp_path):
     assert [row["rollouts"] for row in rows] == [0, 16, 32, 48]
     assert load_circuit(tmp_path / "run" / "circuit.json") == animal()
     best = read_policy(tmp_path / "run" / "best.safetensors")
-    assert best.theta.shape == (92,)
+    assert best.theta.shape == (100,)
     assert (best.task, best.robot, best.about["training"]["seed"]) == ("flat-walk", "a1", 5)
 
 
@@ -222,7 +222,7 @@ def test_checkpoints_of_another_method_are_passed_over_and_the_run_begins_anew(t
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"preset": "default"}))
     theta, complaints = go_on(folder)
-    assert "array search.centre has the shape (92,) in such a run, but it is missing" in complaints[0]
+    assert "array search.centre has the shape (100,) in such a run, but it is missing" in complaints[0]
     assert "no checkpoint" in complaints[-1]
     assert np.array_equal(theta, expected)
 
@@ -241,8 +241,9 @@ def test_a_table_with_other_columns_is_set_aside_and_not_written_to(tmp_path):
 
 def test_a_record_says_what_was_left_to_defaults():
     settings = asdict(Training(task="flat-run").filled())
-    assert (settings["command"], settings["population"], settings["sigma"]) == (0.9, 16, 0.14)
+    assert (settings["command"], settings["population"], settings["sigma"]) == (0.95, 16, 0.14)
     assert (settings["policy"], settings["circuit"], settings["episodes"]) == ("ncap", "default", 3)
+    assert settings["footfalls"] == 0.5
     assert Training(**settings) == Training(task="flat-run").filled()
 
 
@@ -261,7 +262,8 @@ def test_chunks_have_a_fixed_size():
 def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(monkeypatch):
     monkeypatch.setitem(TASKS, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=15.0))
     training = Training(task="flat-walk")
-    policy, first = training.initial_policy(), training.evolution.start(training.initial_policy().space.initial)
+    policy = training.initial_policy()
+    first = training.evolution.start(policy.space, policy.space.initial)
     chunks, test = epoch_chunks(training, policy, State(0, first, np.zeros((3, 40))))
     assert [chunk.task.episode_seconds for chunk in chunks] == [5.0] * 3
     assert len({chunk.seeds[0] for chunk in chunks}) == 3
@@ -274,15 +276,22 @@ def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(mon
         replace(training, training_seconds=0.01)
 
 
-def test_candidates_are_ranked_by_the_mean_of_their_episodes(tmp_path):
-    training = replace(TRAINING, epochs=1, episodes=2, population=32)
+@pytest.mark.parametrize("footfalls", [0.0, 0.5, 20.0])
+def test_candidates_are_ranked_by_the_mean_fitness_of_their_episodes(tmp_path, footfalls):
+    training = replace(TRAINING, epochs=1, episodes=2, population=32, footfalls=footfalls)
     policy, method = training.initial_policy(), training.evolution
-    first = method.start(policy.space.initial)
+    first = method.start(policy.space, policy.space.initial)
     chunks, _ = epoch_chunks(training, policy, State(0, first, np.zeros((3, 40))))
     halves = [tuple(range(16)), tuple(range(16, 32))]
     assert [chunk.indices for chunk in chunks] == halves * 2
-    one, two = np.concatenate([play(chunk).returns for chunk in chunks]).reshape(2, 32)
+    assert all(chunk.footfalls == (footfalls > 0) for chunk in chunks)
+    played = [play(replace(chunk, footfalls=True)) for chunk in chunks]
+    returns, following = (
+        np.concatenate(part) for part in zip(*((p.returns, p.following) for p in played), strict=True)
+    )
+    one, two = (returns - footfalls * (1 - following)).reshape(2, 32)
     assert not np.array_equal(one, two)
+    assert np.ptp(following.reshape(2, 32).mean(axis=0)) > 0.02  # it makes a difference between the candidates
     theta = finish(tmp_path / "run", training)
     assert np.array_equal(theta, method.update(policy.space, first, training.seed, 0, (one + two) / 2).mean)
     assert checkpoint(tmp_path / "run").rollouts == 64
@@ -323,7 +332,8 @@ def test_only_circuits_of_the_same_size_can_be_a_start():
     for settings, complaint in (
         ({"start": "mlp-flat-walk"}, "only a circuit can begin from another, not an MLP: mlp-flat-walk"),
         ({"start": "ncap-flat-walk", "policy": "mlp"}, "only a circuit"),
-        ({"start": "ncap-flat-speeds"}, "ncap-flat-speeds has 552 weights, but 92 others are needed"),
+        ({"start": "paper-flat-walk"}, "paper-flat-walk has 92 weights, but 100 others are needed"),
+        ({"start": "ncap-flat-walk", "circuit": "paper"}, "ncap-flat-walk has 100 weights, but 92 others are needed"),
     ):
         training = Training(task="flat-walk", **settings)
         with pytest.raises(UserError, match=complaint):
@@ -345,7 +355,15 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "flat-walk", "--trainable", "CPG"], "unknown stage 'CPG'; valid: AF, BC, RG, PF, all"),
         (["train", "flat-walk", "--without", "V7"], "unknown knock-out 'V7'; valid: V0, V0d"),
         (["train", "flat-walk", "--robot", "spot"], "unknown robot 'spot'; valid: a1"),
-        (["train", "flat-walk", "--circuit", "lamprey"], "unknown circuit 'lamprey'; valid: default, released"),
+        (["train", "flat-walk", "--circuit", "lamprey"], "unknown circuit 'lamprey'; valid: default, paper, released"),
+        (["train", "flat-walk", "--footfalls", "-1"], "footfalls is a weight from 0 to 100, not -1"),
+        (["train", "flat-walk", "--footfalls", "101"], "footfalls is a weight from 0 to 100, not 101"),
+        (["train", "flat-walk", "--footfalls", "nan"], "footfalls is a weight from 0 to 100, not nan"),
+        (["train", "flat-walk", "--footfalls", "1", "--policy", "mlp"], "--footfalls: a setting of the policy ncap"),
+        (
+            ["train", "flat-speeds", "--policy", "mlp"],
+            "flat-speeds has several commands, so it trains a circuit (ncap)",
+        ),
         (["train", "--resume", str(tmp_path / "nothing")], "holds no run"),
     ):
         with pytest.raises(SystemExit) as stop:
@@ -360,10 +378,10 @@ def test_from_training_to_the_report(tmp_path, capsys):
     cli.main(["train", "flat-walk", "--epochs", "2", "--out", folder, "--json"])
     summary = json.loads(capsys.readouterr().out)
     assert summary["rollouts"] == 2 * 16 * 3  # the task is short: training episodes have its length
-    assert summary["parameters"] == 92
+    assert summary["parameters"] == 100
     cli.main(["evaluate", folder, "--episodes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["parameters"] == 92
+    assert found["parameters"] == 100
     assert len(found["returns"]) == 2
 
 
@@ -375,8 +393,8 @@ def test_a_trainable_rhythm_is_trained_and_resumed_to_the_bit(tmp_path):
     trained = last(tmp_path / "run")
     weights, initial = (trained.policy.space.unpack(theta) for theta in (trained.theta, trained.policy.space.initial))
     assert {name: values.size for name, values in weights.items()} == {
-        "AF.fore": 40, "AF.hind": 40, "BC": 6, "RG": 22, "RG.bias": 9,
-        "PF.fore": 4, "PF.fore.bias": 2, "PF.hind": 4, "PF.hind.bias": 2,
+        "AF.fore": 40, "AF.hind": 40, "BC": 8, "RG": 22, "RG.bias": 9,
+        "PF.fore": 8, "PF.fore.bias": 2, "PF.hind": 8, "PF.hind.bias": 2,
     }  # fmt: skip
     for stage in ("RG", "RG.bias", "BC"):
         assert (weights[stage] != initial[stage]).any(), stage

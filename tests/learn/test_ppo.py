@@ -13,7 +13,8 @@ from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-CIRCUIT = NCAPPolicy(command=0.2)
+CIRCUIT = NCAPPolicy(command=0.7)  # at which fast pools are active
+PAPER = NCAPPolicy(command=0.7, circuit=animal("paper"))
 DRIVES = 4 * 2  # a sum of afferents for the flexor and the extensor of every leg
 
 
@@ -41,22 +42,24 @@ def random_state(individuals, seed=0):
     return state
 
 
-def random_theta(seed=0):
-    space = CIRCUIT.space
+def random_theta(seed=0, space=CIRCUIT.space):
     return space.constrain(space.initial + 0.3 * np.random.default_rng(seed).standard_normal(space.size))
 
 
-def actor_with(theta):
-    actor = NCAPActor(CIRCUIT)
+def actor_with(theta, circuit=CIRCUIT):
+    actor = NCAPActor(circuit)
     with torch.no_grad():
         actor.theta.copy_(torch.from_numpy(theta))
     return actor
 
 
-def test_the_circuit_in_torch_acts_as_the_controller_does():
+@pytest.mark.parametrize("circuit", [CIRCUIT, PAPER], ids=["default", "paper"])
+def test_the_circuit_in_torch_acts_as_the_controller_does(circuit):
     rng, state = np.random.default_rng(1), random_state(50)
-    seen = rng.uniform(-1, 1, (50, 4, 10))
-    actor = actor_with(random_theta())
+    seen = rng.uniform(-1, 1, (50, 4, 10)) * rng.choice(
+        [0.01, 1.0], (50, 1, 1)
+    )  # within the afferents' limit and beyond
+    actor = actor_with(random_theta(space=circuit.space), circuit)
     observation = np.concatenate((seen.reshape(50, 40), state.flat()), axis=1).astype(np.float32)
     with torch.no_grad():
         actions, means = actor.act(torch.from_numpy(observation), torch.zeros(50, 16))
@@ -66,6 +69,21 @@ def test_the_circuit_in_torch_acts_as_the_controller_does():
     assert np.abs(actions[:, DRIVES:].numpy().reshape(50, 4, 2) - expected[..., 1:]).max() < 1e-6
     inputs = after.signals[:, -13:-5].reshape(50, 2, 4).transpose(0, 2, 1).reshape(50, 8)  # as the circuit was driven
     assert np.abs(actions[:, :DRIVES].numpy() - inputs).max() < 2e-6
+    assert (actions[:, :DRIVES].abs().max() <= 0.05) == (circuit is CIRCUIT)
+
+
+def test_fast_pools_take_part_in_torch_as_in_the_controller():
+    seen = np.zeros((50, 40))
+    observation = torch.from_numpy(np.concatenate((seen, random_state(50).flat()), axis=1).astype(np.float32))
+    fast = np.array(["fast_" in name for name in CIRCUIT.space.names])
+    with torch.no_grad():
+        whole, slow = (
+            actor_with(np.where(kept, random_theta(), 0.0)).act(observation, torch.zeros(50, 16))[0]
+            for kept in (np.ones(100, bool), ~fast)
+        )
+    assert fast.sum() == 8
+    assert (whole[:, DRIVES:] - slow[:, DRIVES:]).abs().max() > 0.05
+    assert torch.equal(whole[:, :DRIVES], slow[:, :DRIVES])
 
 
 def test_the_environment_steps_the_rhythm_as_the_controller_does():
@@ -113,7 +131,7 @@ def test_the_means_of_an_action_are_those_it_was_drawn_around():
 
 def test_the_gradient_of_a_probability_reaches_afferents_and_pattern():
     actor = actor_with(random_theta())
-    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, 40)), random_state(50).flat()), 1)
+    observation = np.concatenate((np.random.default_rng(3).uniform(-0.1, 0.1, (50, 40)), random_state(50).flat()), 1)
     seen = torch.from_numpy(observation.astype(np.float32))
     with torch.no_grad():
         actions, _ = actor.act(seen, 0.1 * torch.randn(50, 16, generator=torch.Generator().manual_seed(0)))
@@ -123,14 +141,14 @@ def test_the_gradient_of_a_probability_reaches_afferents_and_pattern():
 
     log_probability().backward()
     assert (actor.theta.grad != 0).sum() == actor.theta.numel()
-    for i in (3, 45, 81, 91):  # in AF.fore, AF.hind, PF and a bias
+    for i in (3, 45, 81, 82, 95, 99):  # in AF.fore, AF.hind, PF.fore, of fast pools, and a bias
         with torch.no_grad():
-            actor.theta[i] += 1e-2
+            actor.theta[i] += 2e-3
             above = log_probability()
-            actor.theta[i] -= 2e-2
+            actor.theta[i] -= 4e-3
             below = log_probability()
-            actor.theta[i] += 1e-2
-        assert actor.theta.grad[i].item() == pytest.approx(((above - below) / 2e-2).item(), rel=0.02, abs=2e-3)
+            actor.theta[i] += 2e-3
+        assert actor.theta.grad[i].item() == pytest.approx(((above - below) / 4e-3).item(), rel=0.02, abs=2e-3)
 
 
 def test_weights_keep_their_signs_after_every_step_of_the_optimiser():
@@ -192,13 +210,15 @@ def test_a_trained_rhythm_in_torch_acts_as_the_exported_one_where_a_control_step
 
 
 def test_a_table_that_has_no_motor_neurons_to_train_is_refused():
-    with pytest.raises(UserError, match="motor neurons that read the rhythm directly"):
+    with pytest.raises(UserError, match="neuron fast_flexor: ppo needs motor neurons"):
         NCAPActor(NCAPPolicy(circuit=CIRCUIT.circuit.without(["thigh", "calf"])))
+    with pytest.raises(UserError, match="ppo needs afferents that are summed once, and motor neurons"):
+        NCAPActor(NCAPPolicy(circuit=animal("paper").without(["thigh", "calf"])))
 
 
 def test_a_circuit_whose_afferents_alone_are_trained_has_80_weights_and_their_gradient():
     actor = NCAPActor(NCAPPolicy(command=0.2, circuit=CIRCUIT.circuit.trained_by(["AF"])))
-    seen = torch.rand(5, 40, generator=torch.Generator().manual_seed(0))
+    seen = 0.01 * torch.rand(5, 40, generator=torch.Generator().manual_seed(0))  # no sum is far beyond its limit
     actor.drives(seen).sum().backward()
     # all is positive: the positive halves of the afferents (10 of 20) reach both sums of both girdles
     assert actor.theta.shape == (80,)

@@ -62,6 +62,40 @@ def test_cma_agrees_with_the_cmaes_library_over_many_epochs():
     assert ours.memory["sigma"][0] == pytest.approx(theirs._sigma, rel=1e-9)
 
 
+PATTERNED = ParamSpace([Block(name=name, initial=np.zeros(4)) for name in ("AF.fore", "RG", "PF.hind", "PF.hind.bias")])
+WIDER = np.repeat([1.0, 1.0, 3.0, 3.0], 4)  # what a pattern_scale of 3 does to each of its weights
+
+
+def test_the_first_candidates_lie_pattern_scale_times_farther_out_in_the_weights_of_the_pattern():
+    plain, wide = (CMA(population=400, sigma=0.14, pattern_scale=scale) for scale in (1.0, 3.0))
+    rows, far = (m.candidates(PATTERNED, m.start(PATTERNED, np.ones(16)), 0, 0, range(400)) for m in (plain, wide))
+    assert far - 1 == pytest.approx(WIDER * (rows - 1), abs=1e-12)
+    # the standard deviation of 4 · 400 = 1600 normal numbers is known to 1 / sqrt(3200) = 1.8 %
+    spread = (far - 1).reshape(400, 4, 4).std(axis=(0, 2))
+    assert spread == pytest.approx([0.14, 0.14, 0.42, 0.42], rel=0.08)
+
+
+def test_a_wider_start_in_some_weights_is_a_search_in_coordinates_that_are_as_much_wider():
+    plain, wide = (CMA(population=8, sigma=0.3, pattern_scale=scale) for scale in (1.0, 3.0))
+    one, other = plain.start(PATTERNED, np.zeros(16)), wide.start(PATTERNED, np.zeros(16))
+    for epoch in range(30):
+        rows, far = plain.candidates(PATTERNED, one, 0, epoch, range(8)), wide.candidates(
+            PATTERNED, other, 0, epoch, range(8))  # fmt: skip
+        assert far == pytest.approx(WIDER * rows, rel=1e-9, abs=1e-12)
+        one = plain.update(PATTERNED, one, 0, epoch, -((rows - 1) ** 2).sum(axis=1))
+        other = wide.update(PATTERNED, other, 0, epoch, -((far / WIDER - 1) ** 2).sum(axis=1))
+    assert other.mean == pytest.approx(WIDER * one.mean, rel=1e-9)
+    assert np.linalg.norm(one.mean - 1) < 0.5 * 4  # it has gone somewhere
+
+
+def test_the_usual_training_of_a_circuit_starts_with_steps_of_the_pattern_three_times_as_large():
+    method, space = PRESETS["default"]["ncap"], NCAPPolicy().space
+    variance = space.unpack(method.start(space, space.initial).memory["variance"])
+    assert {name: set(values.ravel()) for name, values in variance.items()} == {
+        "AF.fore": {1}, "AF.hind": {1}, "PF.fore": {9}, "PF.fore.bias": {9}, "PF.hind": {9}, "PF.hind.bias": {9},
+    }  # fmt: skip
+
+
 def test_weights_held_back_by_their_signs_do_not_upset_the_step_size():
     # maximise -|w - target|^2 with 28 of 92 weights whose targets lie beyond their signs: the best there is 0
     signs = np.where(np.arange(92) < 28, 1.0, 0.0)
@@ -102,7 +136,7 @@ def test_signs_hold_for_every_candidate_and_for_the_mean(preset):
     method = PRESETS[preset]["ncap"]
     space = NCAPPolicy(command=0.2, copies=method.copies).space
     excitatory, inhibitory = space.initial > 0, space.initial < 0  # all weights that do not start at 0 keep their sign
-    assert excitatory.sum() + inhibitory.sum() == method.copies * (2 * 10 + 2 * 4)
+    assert excitatory.sum() + inhibitory.sum() == method.copies * (2 * 10 + 2 * 8)  # in each girdle
     search = method.start(space, space.initial)
     for epoch in range(5):
         rows = method.candidates(space, search, 0, epoch, range(method.population))

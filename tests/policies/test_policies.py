@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncap.circuits.animal import AFFERENTS, animal
+from ncap.analysis.gaits import circular_mean, measure_gait
+from ncap.circuits.animal import AFFERENT_LIMIT, AFFERENTS, animal
 from ncap.circuits.circuit import Circuit
-from ncap.circuits.rhythm import rhythm_inputs
+from ncap.circuits.rhythm import EXTENSOR_STANCE, STARTS, rhythm_inputs, rhythm_starts
 from ncap.errors import UserError
 from ncap.policies.controller import RandomPolicy
 from ncap.policies.description import policy_from
@@ -34,17 +35,25 @@ def perturbed(policy, individuals, seed=0):
     return policy.space.constrain(policy.space.initial + noise)
 
 
-def test_parameter_counts_are_the_papers():
-    assert NCAPPolicy(command=0.2).space.size == 92
-    assert NCAPPolicy(command=0.2, copies=8).space.size == 708
+def test_parameter_counts_of_the_papers_table_are_the_papers():
+    for preset in ("paper", "released"):
+        assert NCAPPolicy(circuit=animal(preset)).space.size == 92
+        assert NCAPPolicy(circuit=animal(preset), copies=8).space.size == 708
     assert MLPPolicy().space.size == 79_372
 
 
-def test_blocks_of_weights_have_the_names_and_shapes_that_they_always_had():
-    blocks = {block.name: block.initial.shape for block in NCAPPolicy().space.blocks}
+def test_fast_pools_add_8_weights_to_the_papers_92():
+    # 2 pools drive 2 joints of 2 girdles; biases have no copies: 8 (80 + 8 + 8) + 4
+    assert NCAPPolicy().space.size == 92 + 2 * 2 * 2 == 100
+    assert NCAPPolicy(copies=8).space.size == 708 + 8 * 8 == 772
+
+
+@pytest.mark.parametrize(("preset", "sources"), [("default", 4), ("paper", 2), ("released", 2)])
+def test_blocks_of_weights_have_the_names_that_they_always_had_and_a_column_for_every_source(preset, sources):
+    blocks = {block.name: block.initial.shape for block in NCAPPolicy(circuit=animal(preset)).space.blocks}
     assert blocks == {
         "AF.fore": (2, 20), "AF.hind": (2, 20),
-        "PF.fore": (2, 2), "PF.fore.bias": (2,), "PF.hind": (2, 2), "PF.hind.bias": (2,),
+        "PF.fore": (2, sources), "PF.fore.bias": (2,), "PF.hind": (2, sources), "PF.hind.bias": (2,),
     }  # fmt: skip
     assert list(blocks) == ["AF.fore", "AF.hind", "PF.fore", "PF.fore.bias", "PF.hind", "PF.hind.bias"]
 
@@ -59,14 +68,20 @@ def test_blocks_of_weights_have_the_names_and_shapes_that_they_always_had():
     ],
 )
 def test_stages_can_be_trained_by_name(stages, sizes):
-    space = NCAPPolicy(circuit=animal().trained_by(stages)).space
+    space = NCAPPolicy(circuit=animal("paper").trained_by(stages)).space
     assert {block.name: block.size for block in space.blocks} == sizes
+    # fast pools: 4 rows more to the joints of a girdle, and 2 more from freq; what they take from half-centres is fixed
+    more = {"BC": 2, "PF.fore": 4, "PF.hind": 4}
+    space = NCAPPolicy(circuit=animal().trained_by(stages)).space
+    assert {block.name: block.size for block in space.blocks} == {k: n + more.get(k, 0) for k, n in sizes.items()}
 
 
-def test_a_circuit_with_everything_trained_has_129_weights_and_acts_the_same_before_training():
-    # 80 afferent weights, 12 of the pattern, 22 + 9 of the rhythm, 6 of the brainstem
-    whole, usual = NCAPPolicy(circuit=animal().trained_by(["AF", "BC", "RG", "PF"])), NCAPPolicy()
-    assert whole.space.size == 80 + 12 + 22 + 9 + 6 == 129
+@pytest.mark.parametrize(("preset", "pattern", "brainstem"), [("paper", 12, 6), ("default", 20, 8)])
+def test_a_circuit_with_everything_trained_acts_the_same_before_training(preset, pattern, brainstem):
+    spec = animal(preset)
+    whole, usual = NCAPPolicy(circuit=spec.trained_by(["AF", "BC", "RG", "PF"])), NCAPPolicy(circuit=spec)
+    # 80 afferent weights, those of the pattern, 22 + 9 of the rhythm, those of the brainstem
+    assert whole.space.size == 80 + pattern + 22 + 9 + brainstem == {"paper": 129, "default": 139}[preset]
     observations = random_observations(3, 30, 2)
     trained, frozen = (
         act(policy.bind(np.tile(policy.space.initial, (2, 1))), observations, [1, 2]) for policy in (whole, usual)
@@ -74,8 +89,9 @@ def test_a_circuit_with_everything_trained_has_129_weights_and_acts_the_same_bef
     assert trained == pytest.approx(frozen, abs=1e-12)
 
 
-def test_initial_weights_are_the_papers():
-    weights = NCAPPolicy(command=0.2).space.unpack(NCAPPolicy(command=0.2).space.initial)
+def test_initial_weights_of_the_papers_table_are_the_papers():
+    space = NCAPPolicy(circuit=animal("paper")).space
+    weights = space.unpack(space.initial)
     flexor = dict(zip(AFFERENTS, weights["AF.fore"][0], strict=True))
     assert {name: value for name, value in flexor.items() if value} == {
         "thigh position+": 1, "calf torque-": -1, "hip torque+": -1, "thigh torque+": -1, "foot+": -1,
@@ -93,8 +109,8 @@ def test_compressed_policy_acts_exactly_as_the_expanded_one():
     assert small == pytest.approx(full, abs=1e-12)
 
 
-def plain_ncap(policy, weights, start, observations):
-    """One individual, leg by leg and number by number."""
+def plain_ncap(policy, weights, start, observations, limit):
+    """One individual, leg by leg and number by number. A limit: afferents are bounded, and there are fast pools."""
     circuit = Circuit(policy.circuit)  # the rhythm generator alone; it is tested on its own
     state, actions = start, []
     for observation in observations:
@@ -104,7 +120,7 @@ def plain_ncap(policy, weights, start, observations):
             signals = [max(0.0, -x) for x in observation[leg]] + [max(0.0, x) for x in observation[leg]]
             for row, half in enumerate(("flexor", "extensor")):
                 total = sum(w * s for w, s in zip(weights[f"AF.{girdle}"][row], signals, strict=True))
-                sums[f"afferent_{half}.{name}"] = total
+                sums[f"afferent_{half}.{name}"] = limit * np.tanh(total / limit) if limit else total
         inputs = rhythm_inputs(circuit, np.array([policy.command]))
         for column, name in enumerate(circuit.inputs):
             if name in sums:
@@ -116,22 +132,25 @@ def plain_ncap(policy, weights, start, observations):
         for leg, name in enumerate(("FL", "FR", "HL", "HR")):
             girdle = "fore" if leg < 2 else "hind"
             for joint in (0, 1):
-                row, bias = weights[f"PF.{girdle}"][joint], weights[f"PF.{girdle}.bias"][joint]
-                total = row[0] * outputs[f"flexor.{name}"] + row[1] * outputs[f"extensor.{name}"] + bias
+                row, total = weights[f"PF.{girdle}"][joint], weights[f"PF.{girdle}.bias"][joint]
+                slow = [outputs[f"{half}.{name}"] for half in ("flexor", "extensor")]
+                fast = [max(0.0, output + policy.command - 1.0) for output in slow] if limit else []
+                total += sum(w * output for w, output in zip(row, slow + fast, strict=True))
                 action[leg, joint + 1] = np.tanh(total)
         actions.append(action)
     return np.array(actions)
 
 
-def test_a_plain_loop_agrees():
-    policy = NCAPPolicy(command=0.4)
+@pytest.mark.parametrize(("preset", "limit"), [("paper", None), ("default", 0.05)])
+def test_a_plain_loop_agrees(preset, limit):
+    policy = NCAPPolicy(command=0.7, circuit=animal(preset))
     theta = perturbed(policy, 2, seed=3)
     controller = policy.bind(theta)
     observations = random_observations(2, 50, 2)
     batched = act(controller, observations, [5, 6])
     for i in range(2):
         start = controller.reset([5, 6]).map(lambda part, i=i: part[i : i + 1])
-        expected = plain_ncap(policy, policy.space.unpack(theta[i]), start, observations[:, i])
+        expected = plain_ncap(policy, policy.space.unpack(theta[i]), start, observations[:, i], limit)
         assert batched[:, i] == pytest.approx(expected, abs=1e-12)
 
 
@@ -149,6 +168,48 @@ def test_mirrored_observations_give_mirrored_actions(seed, command):
         state, action = controller.act(state, observation)
         mirrored, reflected = controller.act(mirrored, observation[:, MIRROR])
         assert reflected == pytest.approx(action[:, MIRROR], abs=1e-9)
+
+
+@pytest.mark.parametrize("command", [0.0, 0.25, 1.0])
+def test_fast_pools_are_silent_at_command_0_and_follow_their_half_centres_fully_at_command_1(command):
+    policy = NCAPPolicy(command=command)
+    controller, system = policy.bind(policy.space.initial[None]), policy.system
+    state, weights = controller.reset([3]), policy.system.weights_from(policy.numbers(policy.space.initial[None])[0])
+    heard = []
+    for _ in range(40):  # more than a stride, without afferents
+        state, board = system.step(state, np.zeros((1, 80)), np.full((1, 4), command), weights)
+        now = {name: board[0, place] for name, place in system.index.items()}
+        for leg in ("FL", "FR", "HL", "HR"):
+            slow = {half: now[f"{half}.{leg}"] for half in ("flexor", "extensor")}
+            fast = {half: max(0.0, output + command - 1.0) for half, output in slow.items()}
+            for half in slow:
+                assert now[f"fast_{half}.{leg}"] == pytest.approx(fast[half], abs=1e-15)
+                assert command > 0 or now[f"fast_{half}.{leg}"] == 0
+                assert command < 1 or now[f"fast_{half}.{leg}"] == pytest.approx(slow[half], abs=1e-15)
+            thigh = -0.4 * slow["flexor"] + 0.3 * slow["extensor"] - 0.1 * fast["flexor"] + 0.2 * fast["extensor"]
+            calf = -0.6 * slow["flexor"] + 0.8 * slow["extensor"] - 0.4 * fast["flexor"] + 0.2 * fast["extensor"]
+            assert now[f"thigh.{leg}"] == pytest.approx(np.tanh(thigh), abs=1e-12)
+            assert now[f"calf.{leg}"] == pytest.approx(np.tanh(calf), abs=1e-12)
+            heard.append([slow["flexor"], slow["extensor"]])
+    assert (np.max(heard, axis=0) > 0.5).all()  # both half-centres were active
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([1.0, 1e3, 1e9]))
+def test_whatever_is_felt_the_afferents_never_drive_a_half_centre_by_more_than_their_limit(seed, scale):
+    policy, rng = NCAPPolicy(), np.random.default_rng(seed)
+    theta = policy.space.constrain(scale * rng.normal(size=(3, policy.space.size)))
+    controller = policy.bind(theta)
+    _, board = policy.system.step(
+        controller.reset([0, 1, 2]),
+        scale * rng.uniform(0, 1, (3, 80)),
+        np.full((3, 4), 0.25),
+        policy.system.weights_from(policy.numbers(theta)[0]),
+    )
+    sums = board[:, [place for name, place in policy.system.index.items() if name.startswith("afferent_")]]
+    assert sums.shape == (3, 8)
+    assert np.abs(sums).max() <= AFFERENT_LIMIT
+    assert scale == 1.0 or np.abs(sums).max() == pytest.approx(AFFERENT_LIMIT)  # far out it is reached
 
 
 def test_hips_are_held_and_actions_stay_in_range():
@@ -170,23 +231,40 @@ def test_the_rhythm_starts_at_a_phase_that_belongs_to_the_episode():
     assert not np.array_equal(start[0], start[1])
 
 
-@pytest.mark.parametrize("command", [0.05, 0.5, 0.9])
-def test_an_episode_begins_in_the_gait_with_all_legs_on_the_ground(command):
-    policy = NCAPPolicy(command=command)
-    state = policy.bind(np.tile(policy.space.initial, (40, 1))).reset(range(40))
-    circuit, onsets = Circuit(policy.circuit), np.full((40, 4), np.nan)
-    swings = circuit.state_of(state, "flexor")[1]
-    assert not swings.any()
-    inputs = rhythm_inputs(circuit, np.full(40, command))
-    for step in range(round(2.0 / circuit.dt)):
-        swung, state = swings, circuit.step(state, inputs)
-        swings = circuit.state_of(state, "flexor")[1]
-        onsets[swings & ~swung & np.isnan(onsets)] = step * circuit.dt
-    # walk: legs lift one by one; trot: by diagonals; bound: hind legs together, forelegs together
-    pairs = {0.05: [], 0.5: [(0, 3), (1, 2)], 0.9: [(0, 1), (2, 3)]}[command]
-    together = np.array([[abs(start[i] - start[j]) < 0.08 for i in range(4) for j in range(i)] for start in onsets])
-    expected = [(j, i) in pairs for i in range(4) for j in range(i)]
-    assert (together == expected).all(axis=1).mean() > 0.95
+def swings_from(command, seconds):
+    """(starts, T, leg) whether flexors of the default circuit are active, and stance, on from all of its starts."""
+    circuit = Circuit(animal())
+    state, inputs = rhythm_starts(animal(), (command,) * 4), rhythm_inputs(circuit, np.full(STARTS, command))
+    swings, stance = [], []
+    for _ in range(round(seconds / circuit.dt)):
+        swings.append(circuit.state_of(state, "flexor")[1])
+        stance.append(circuit.outputs(state)[:, circuit.columns("extensor")])
+        state = circuit.step(state, inputs)
+    return np.stack(swings, 1), np.stack(stance, 1), circuit.dt
+
+
+@pytest.mark.parametrize(("command", "gait"), [(0.25, "walk"), (0.5, "trot"), (0.95, "bound")])
+def test_episodes_begin_in_the_gait_at_phases_spread_over_the_whole_stride(command, gait):
+    swings, stance, dt = swings_from(command, 4.0)
+    gaits = [measure_gait(one, dt, EXTENSOR_STANCE) for one in stance]
+    assert np.mean([one.label == gait for one in gaits]) > 0.95
+    period = 1 / np.mean([one.frequency_hz for one in gaits]) / dt
+    for leg in range(4):
+        begins = ~swings[:, :-1, leg] & swings[:, 1:, leg]  # the swing is the leg's phase 0
+        phases = (-begins.argmax(axis=1) / period) % 1.0
+        # of 64 uniform phases, R exceeds 0.35 once in exp(64 · 0.35²) = 2500, and an eighth of the stride has none of
+        # them once in 1 / (8 · (7/8)^64) = 640
+        assert circular_mean(phases)[1] < 0.35
+        assert len(set((8 * phases).astype(int))) == 8
+
+
+def test_episodes_of_different_seeds_begin_at_different_phases():
+    policy = NCAPPolicy(command=0.5)
+    starts = adaptation(
+        policy.bind(policy.space.initial[None]), policy.bind(policy.space.initial[None]).reset(range(200))
+    )
+    # 200 draws of 64 starts leave out 64 · (63/64)^200 = 2.7 of them
+    assert 58 <= len(np.unique(starts, axis=0)) <= 64
 
 
 def test_paces_blend_sets_of_weights():
@@ -195,7 +273,7 @@ def test_paces_blend_sets_of_weights():
     walk, trot, run = (perturbed(policy, 2) * factor for factor in (1.0, 0.8, 1.3))
     observations = random_observations(6, 20, 2)
     controller = several.bind(np.hstack([walk, trot, run]))
-    assert several.space.size == 3 * 92
+    assert several.space.size == 3 * 100
     for command, theta in (
         (0.0, walk),
         (0.1, walk),
@@ -337,9 +415,9 @@ def test_nothing_that_a_controller_does_changes_it_or_another_of_the_same_policy
 
 def test_wrong_shapes_get_a_sentence():
     policy, network = NCAPPolicy(command=0.2), MLPPolicy(hidden=(4,))
-    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 92\), not \(92,\)"):
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 100\), not \(100,\)"):
         policy.bind(policy.space.initial)
-    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 224\), not \(1, 92\)"):
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 224\), not \(1, 100\)"):
         network.bind(policy.space.initial[None])  # 40 · 4 + 4 + 4 · 12 + 12
     for controller in (policy.bind(policy.space.initial[None]), network.bind(network.space.initial[None])):
         with pytest.raises(UserError, match="an observation has 40 numbers, not 36"):
@@ -353,6 +431,14 @@ def test_impossible_policies_are_refused():
         MLPPolicy(hidden=(0,))
     with pytest.raises(UserError, match="unknown activation 'step'; valid: relu, tanh"):
         MLPPolicy(activation="step")
+
+
+@pytest.mark.parametrize(("preset", "circuit"), [("default", "paper"), ("released", "released")])
+def test_a_description_from_before_tables_has_the_circuit_that_its_preset_meant_then(preset, circuit):
+    old = {"kind": "ncap", "command": 0.2, "preset": preset, "copies": 8}
+    found = policy_from(old)
+    assert found == NCAPPolicy(command=0.2, circuit=animal(circuit), copies=8)
+    assert found.space.size == 708
 
 
 def test_a_description_from_before_the_activation_means_relu():

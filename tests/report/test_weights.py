@@ -14,14 +14,15 @@ BLOCKS = ["AF.fore", "AF.hind", "PF.fore", "PF.hind"]
 @pytest.mark.parametrize(
     ("policy", "titles", "weights"),
     [
-        # per girdle 2 × 20 afferent and 2 × 2 motor weights; biases are left out
-        (NCAPPolicy(), BLOCKS, 2 * (40 + 4)),
-        (NCAPPolicy(copies=8), BLOCKS, 2 * (40 + 4)),
+        # per girdle 2 × 20 afferent and 2 × 2 motor weights, 2 × 4 with fast pools; biases are left out
+        (NCAPPolicy(circuit=animal("paper")), BLOCKS, 2 * (40 + 4)),
+        (NCAPPolicy(circuit=animal("paper"), copies=8), BLOCKS, 2 * (40 + 4)),
+        (NCAPPolicy(), BLOCKS, 2 * (40 + 8)),
         # of the rhythm generator's 28 synapse rows six come from the brainstem
         (NCAPPolicy(circuit=animal().trained_by(["RG"])), ["RG"], 28 - 6),
-        (NCAPPolicy(paces=(0.1, 0.5)), [f"{name} at {pace}" for pace in (0.1, 0.5) for name in BLOCKS], 4 * 44),
+        (NCAPPolicy(paces=(0.1, 0.5)), [f"{name} at {pace}" for pace in (0.1, 0.5) for name in BLOCKS], 4 * 48),
     ],
-    ids=["paper", "overparameterised", "rhythm", "paces"],
+    ids=["paper", "overparameterised", "default", "rhythm", "paces"],
 )
 def test_every_weight_is_drawn_before_and_after(policy, titles, weights):
     theta = policy.space.initial + 0.01  # no weight is 0, so that each has a circle

@@ -278,7 +278,11 @@ def test_a_policy_can_be_switched_mid_stride_to_one_without_a_circuit_and_back()
     live.change(policy="ncap-flat-walk")
     assert live.controls.command == live.brain.command is not None
     play(live, 0.3)
-    assert live.signals().shape == (10, 28 + 8 + 8 + 4)  # rhythm generator, motor neurons, afferent sums, commands
+    # rhythm generator, fast pools, motor neurons, afferent sums, commands
+    assert live.signals().shape == (10, 28 + 8 + 8 + 8 + 4)
+    live.change(policy="paper-flat-walk")
+    play(live, 0.3)
+    assert live.signals().shape == (10, 28 + 8 + 8 + 4)
 
 
 def test_cost_of_transport_is_power_over_weight_times_speed():

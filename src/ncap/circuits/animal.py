@@ -54,16 +54,16 @@ FAST_POOLS: Final = {"flexor": "fast_flexor", "extensor": "fast_extensor"}
 half-centre fully at the command 1."""
 #: The same for an animal with fast pools: lift and stride grow together with the command.
 LED_PATTERN: Final = {
-    ("thigh", "flexor"): -0.4,
+    ("thigh", "flexor"): -0.6,
     ("calf", "flexor"): -0.6,
-    ("thigh", "extensor"): 0.3,
-    ("calf", "extensor"): 0.8,
+    ("thigh", "extensor"): 0.5,
+    ("calf", "extensor"): 1.0,
     ("thigh", "fast_flexor"): -0.1,
     ("calf", "fast_flexor"): -0.4,
-    ("thigh", "fast_extensor"): 0.2,
-    ("calf", "fast_extensor"): 0.2,
+    ("thigh", "fast_extensor"): 0.3,
+    ("calf", "fast_extensor"): 0.3,
 }
-AFFERENT_LIMIT: Final = 0.05
+AFFERENT_LIMIT: Final = 0.03
 """Largest drive that the afferents of a leg give to a half-centre of an animal that its rhythm leads."""
 
 #: What can be knocked out by one name, beside single rows: (populations, routes).

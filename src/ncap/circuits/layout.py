@@ -24,6 +24,8 @@ PLACES: Final[dict[str, Place]] = {
     "diag_V3a": (3.4, 3.4),
     "afferent_flexor": (7.7, 0.9),
     "afferent_extensor": (7.7, -0.9),
+    "fast_flexor": (4.9, 2.6),
+    "fast_extensor": (4.9, -2.6),
     "thigh": (6.5, 2.6),
     "calf": (6.5, -2.6),
     "hip": (8.3, -2.4),

@@ -166,7 +166,7 @@ def units(out: OutFigure = Path("units.png")) -> None:
 
 
 @app.command(name="tune-rhythm")
-def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 800, workers: Workers = 2) -> None:
+def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 510, workers: Workers = 2) -> None:
     """Search the rhythm generator's default numbers from the released ones. An hour on two cores; can be interrupted.
 
     The same folder goes on where it stopped. The results are OUT/rhythm.json, the numbers in the form of the package's
@@ -175,7 +175,7 @@ def tune_rhythm(out: OutFolder, seed: Seed = 0, generations: int = 800, workers:
     Args:
         out: Folder of the search.
         seed: Seed of the search.
-        generations: Generations in all, up to 800; fewer leave out the last stages.
+        generations: Generations in all, up to 510; fewer leave out the last stages.
         workers: Processes; they do not change the result.
 
     """

@@ -32,7 +32,7 @@ MOST_ONSETS: Final = 128
 
 
 class _Circuit(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012 - as ctypes wants it
+    _fields_ = [
         *((name, ctypes.c_int) for name in ("neurons", "oscillators", "signals")),
         *(
             (name, ctypes.c_void_p)

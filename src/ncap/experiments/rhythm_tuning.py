@@ -3,7 +3,7 @@
 It starts from the released numbers. What it asks for: the gait of every command, from random initial states, with and
 without noise, at half the circuit step; a frequency that rises evenly, and that afferents cannot raise much further;
 what knock-outs do. It has stages: first the gaits alone, in coarse circuit steps; then everything, in ever smaller
-mutations. A search is a folder with one line per generation; going on after an
+mutations and in the end from more initial states. A search is a folder with one line per generation; going on after an
 interruption replays those lines, so it ends in the same numbers as an unbroken one.
 """
 
@@ -19,7 +19,7 @@ from multiprocessing import active_children, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import cmaes
 import numpy as np
@@ -27,7 +27,15 @@ from numpy.typing import NDArray
 
 from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_distance
 from ncap.circuits.animal import animal, cut
-from ncap.circuits.rhythm import RHYTHM_SETTLING, random_adaptation, released_numbers, respecified, rhythm_spec
+from ncap.circuits.circuit import Circuit
+from ncap.circuits.rhythm import (
+    RHYTHM_SETTLING,
+    random_adaptation,
+    released_numbers,
+    respecified,
+    rhythm_inputs,
+    rhythm_spec,
+)
 from ncap.circuits.spec import CircuitSpec, Synapse
 from ncap.circuits.tables import save_circuit
 from ncap.circuits.units import OscillatorUnit
@@ -61,6 +69,8 @@ SLOWEST_HZ, FASTEST_HZ = 1.15, 3.25
 """Stride frequency wanted at the commands 0 and 1; in between it should rise evenly."""
 FREQUENCY_BAND: Final = 0.2
 """Distance from the wanted frequency that costs nothing, Hz."""
+RESTING: Final = 0.2
+"""Time in which extensors and interneurons come to rest while flexors are silent, s."""
 HEADROOM: Final = 1.08
 """Frequency of an oscillator at full drive over that of the circuit at the command 1, at most: what afferents could
 add to the fastest rhythm."""
@@ -90,15 +100,18 @@ class Stage:
     generations: int
     step: float
     """Initial standard deviation: absolute for weights and biases, relative for the oscillator's numbers."""
-    rough: bool = False
-    """Whether only gaits and frequencies count, in coarse circuit steps: walk, trot and bound are found there first."""
+    states: int = 4
+    """Random initial states per command, drawn anew each generation."""
+    care: Literal["rough", "usual", "thorough"] = "usual"
+    """What counts: rough are gaits and frequencies only, in coarse circuit steps, where walk, trot and bound are found
+    first; thorough is everything, with knock-outs at every command, after which flexors must still be able to burst."""
 
 
 STAGES: Final = (
-    Stage(generations=200, step=0.2, rough=True),
-    Stage(generations=200, step=0.06),
-    Stage(generations=200, step=0.02),
-    Stage(generations=200, step=0.01),
+    Stage(generations=200, step=0.2, care="rough"),
+    Stage(generations=120, step=0.06),
+    Stage(generations=110, step=0.02),
+    Stage(generations=80, step=0.03, states=8, care="thorough"),
 )
 
 
@@ -110,11 +123,9 @@ class Search:
     generations: int = sum(stage.generations for stage in STAGES)
     """Generations in all; fewer leave out the last of the stages."""
     population: int = 40
-    states: int = 4
-    """Random initial states per command, drawn anew each generation."""
-    validate_every: int = 20
+    validate_every: int = 10
     """Generations between two validations of the distribution's mean. The start is validated too; the best is kept."""
-    validation_states: int = 24
+    validation_states: int = 100
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -221,10 +232,13 @@ def fine_step_loss(spec: CircuitSpec, states: int, rng: np.random.Generator) -> 
     return float(np.mean([gait_loss(g, wanted_gait(c), 0.085, 0.95) for g, c in zip(gaits, commands, strict=True)]))
 
 
-def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
+def knockout_losses(
+    spec: CircuitSpec, states: int, rng: np.random.Generator, commands: Sequence[float] = KNOCKOUT_COMMANDS
+) -> dict[str, float]:
     """Danner's predictions: without V0 left-right synchrony, without V0v no trot, without V3 still walk and trot.
 
-    And without the diagonal V0d no walk, without homolateral connections no fore-hind alternation at speed.
+    And without the diagonal V0d no walk, without homolateral connections no fore-hind alternation at speed. commands:
+    those at which V0 and V0v are cut.
     """
 
     def without(name: str, commands: Sequence[float], loss: Callable[[Gait, float], float]) -> float:
@@ -248,12 +262,24 @@ def knockout_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) ->
         return float(regular and (circular_distance(np.array(gait.fore_hind_phase), 0.0) >= 0.25).all())
 
     return {
-        "without V0": without("V0", KNOCKOUT_COMMANDS, asynchrony),
-        "without V0v": without("V0v", KNOCKOUT_COMMANDS, trot_likeness),
+        "without V0": without("V0", commands, asynchrony),
+        "without V0v": without("V0v", commands, trot_likeness),
         "without V3": without("V3", SLOW_COMMANDS, lambda gait, c: gait_loss(gait, wanted_gait(c), 0.12, 0.9)),
         "without diag_V0d": 0.3 * without("diag_V0d", (0.0, 0.1, 0.2), lambda gait, _: float(gait.label == "walk")),
         "without homolateral": 0.3 * without("homolateral", (0.9, 1.0), alternation),
     }
+
+
+def silence(spec: CircuitSpec) -> float:
+    """How far below 0 the drive of a flexor is at the command 0 while no flexor is active: then it would never burst."""
+    circuit = Circuit(spec)
+    state, inputs = circuit.reset(1), rhythm_inputs(circuit, np.zeros(1))
+    number, columns = circuit.place_of("flexor")
+    for _ in range(round(RESTING / circuit.dt)):
+        state.units[number][0][:, columns] = 0.0
+        state = circuit.step(state, inputs)
+    drive = (circuit.weights @ state.signals[0])[circuit.columns("flexor")]
+    return float(max(0.0, -drive.min()))
 
 
 def rough_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> dict[str, float]:
@@ -268,14 +294,17 @@ def rough_losses(spec: CircuitSpec, states: int, rng: np.random.Generator) -> di
     }
 
 
-def objective(numbers: Numbers, states: int, entropy: tuple[int, ...], rough: bool = False) -> dict[str, float]:
+def objective(numbers: Numbers, states: int, entropy: tuple[int, ...], care: str = "thorough") -> dict[str, float]:
     """Named terms, each at least 0, whose sum the search minimises. Initial states and noise come from the entropy."""
     spec, rng = respecified(numbers), np.random.default_rng(entropy)
-    if rough:
+    if care == "rough":
         return rough_losses(spec, states, rng)
     terms = intact_losses(spec, states, rng)
     terms["half step"] = fine_step_loss(spec, states, rng)
-    return terms | knockout_losses(spec, states, rng)
+    if care == "usual":
+        return terms | knockout_losses(spec, states, rng, KNOCKOUT_COMMANDS)
+    terms |= knockout_losses(spec, states, rng, COMMANDS)
+    return terms | {"silent without V0": 5 * silence(cut(spec, ["V0"]))}
 
 
 # --- the search ----------------------------------------------------------------------------------------------------
@@ -351,11 +380,11 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
         self._alive.close()
 
-    def losses(self, candidates: Sequence[Numbers], states: int, entropy: tuple[int, ...], rough: bool) -> list[float]:
+    def losses(self, candidates: Sequence[Numbers], states: int, entropy: tuple[int, ...], care: str) -> list[float]:
         """The objective of every candidate."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for us: workers inherit the mask
         try:
-            jobs = [self._pool.submit(objective, numbers, states, entropy, rough) for numbers in candidates]
+            jobs = [self._pool.submit(objective, numbers, states, entropy, care) for numbers in candidates]
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
@@ -410,7 +439,7 @@ def search(
             record = next(done, None)
             if record is None:
                 numbers_of = [named_numbers(space, candidate, start) for candidate in candidates]
-                losses = crew.losses(numbers_of, settings.states, (settings.seed, generation), stage.rough)
+                losses = crew.losses(numbers_of, stage.states, (settings.seed, generation), stage.care)
                 record = {"generation": generation, "losses": losses}
                 if settings.validates(generation):
                     record["numbers"] = numbers

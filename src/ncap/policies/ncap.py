@@ -32,7 +32,7 @@ from ncap.policies.controller import (
 
 Array = NDArray[np.float64]
 
-WALK: Final = 0.25
+WALK: Final = 0.2
 """Brainstem command of a walk. Tasks name their own."""
 MOST_COPIES: Final = 64
 MOST_SUBSTEPS: Final = 1000
