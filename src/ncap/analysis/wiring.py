@@ -10,7 +10,7 @@ from typing import Any, Final
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from ncap.analysis import plots
-from ncap.circuits.layout import LEG_NAME, Place, anchor, layout
+from ncap.circuits.layout import LEG_NAME, SHORT_NAMES, Place, anchor, layout
 from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.units import OscillatorUnit
 
@@ -109,7 +109,7 @@ def _draw_neuron(axes: Any, centre: Place, name: str, bursts: bool) -> None:
     axes.add_patch(Circle(centre, _RADIUS, facecolor="white", edgecolor="#222222", linewidth=1.4, zorder=2))
     if bursts:
         axes.add_patch(Circle(centre, _RADIUS * 0.84, facecolor="none", edgecolor="#222222", linewidth=0.8, zorder=3))
-    short = {"flexor": "F", "extensor": "E", "afferent_flexor": "aff\nF", "afferent_extensor": "aff\nE"}
+    short = {name: text.replace(" ", "\n") for name, text in SHORT_NAMES.items()}
     label = short.get(name, name.split("_")[-1])
     size = 12 if len(label) == 1 else 8.5 if len(label) < 7 else 6
     axes.text(*centre, label, ha="center", va="center", fontsize=size, linespacing=0.9, zorder=4)

@@ -33,6 +33,15 @@ PLACES: Final[dict[str, Place]] = {
     "sync": (7.7, -5.2),
 }
 """Where a row stands at a site: (distance from the midline, height above the site). A site on the left mirrors it."""
+SHORT_NAMES: Final = {
+    "flexor": "F",
+    "extensor": "E",
+    "afferent_flexor": "aff F",
+    "afferent_extensor": "aff E",
+    "fast_flexor": "fast F",
+    "fast_extensor": "fast E",
+}
+"""What is written into a neuron where there is no room for its name."""
 LEG_NAME: Final[Place] = (8.2, 2.5)
 """Where the name of a site is written, likewise."""
 LEG_SPACING: Final = 9.2

@@ -271,7 +271,7 @@ def knockout_losses(
 
 
 def silence(spec: CircuitSpec) -> float:
-    """How far below 0 the drive of a flexor is at the command 0 while no flexor is active: then it would never burst."""
+    """How far below 0 the drive of a flexor is at the command 0 while none is active: then it would never burst."""
     circuit = Circuit(spec)
     state, inputs = circuit.reset(1), rhythm_inputs(circuit, np.zeros(1))
     number, columns = circuit.place_of("flexor")

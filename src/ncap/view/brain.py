@@ -1,6 +1,6 @@
 """One policy in action whose command and knock-outs can be changed while it plays."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class Brain:
             return np.zeros(0)
         circuit = self.controller.circuit
         found = dict(zip((*circuit.neurons, *circuit.inputs), self._state.signals[0, :-1].tolist(), strict=True))
-        found |= motor_signals(self.table, self._action)
+        found |= pool_signals(self.controller.policy.circuit, found) | motor_signals(self.table, self._action)
         return np.array([found.get(name, 0.0) for name in self.names])
 
     def columns(self, population: str) -> list[int] | None:
@@ -99,6 +99,24 @@ class Brain:
             return None
         wanted = [f"{population}.{site}" for site in self.table.plan.sites]
         return [self.names.index(name) for name in wanted] if set(wanted) <= set(self.names) else None
+
+
+def pool_signals(table: CircuitSpec, signals: Mapping[str, Any]) -> dict[str, Any]:
+    """Activity by name of neurons without memory that stand between the rhythm and the motor neurons.
+
+    signals: those of the rhythm and of the commands by name, numbers or arrays (T,).
+    """
+    found: dict[str, Any] = {}
+    for level in table.after[:-1]:
+        for row in (table.neuron(name) for name in level):
+            drive: dict[str, Any] = dict.fromkeys(table.sites_of(row), row.bias)
+            for synapse in (synapse for synapse in table.synapses if synapse.target == row.name):
+                for source, (_, site) in table.connections(synapse):
+                    name = ".".join(source)
+                    drive[site] = drive[site] + synapse.weight * found.get(name, signals.get(name, 0.0))
+            group = type(row.unit).group([row.unit], table.dt)
+            found |= {f"{row.name}.{site}": group.step((), np.asarray(value))[1] for site, value in drive.items()}
+    return found
 
 
 def motor_signals(table: CircuitSpec, action: Array) -> dict[str, Array]:

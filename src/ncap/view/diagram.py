@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ncap.circuits.animal import cut
 from ncap.circuits.circuit import Circuit, initial_numbers, number_index
-from ncap.circuits.layout import LEG_NAME, anchor, layout
+from ncap.circuits.layout import LEG_NAME, SHORT_NAMES, anchor, layout
 from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.units import UNITS, OscillatorUnit
 from ncap.view.style import EXCITATORY, INHIBITORY, LEG_COLOURS, LIT, MUTED, TEXT
@@ -30,7 +30,6 @@ MARGIN: Final = 0.3
 """Empty space around the drawing."""
 WEAKEST: Final = 1e-3
 """Synapses with a weight below this are not drawn."""
-_SHORT: Final = {"flexor": "F", "extensor": "E", "afferent_flexor": "aff F", "afferent_extensor": "aff E"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +125,7 @@ class Diagram:
                 Node(
                     name=name,
                     cut=name if population in neurons else population,
-                    label=_SHORT.get(population, population.split("_")[-1]),
+                    label=SHORT_NAMES.get(population, population.split("_")[-1]),
                     centre=(x, -y),
                     kind=self._kind(population),
                     told=self._told(name, population),
@@ -135,10 +134,10 @@ class Diagram:
         return nodes
 
     def _kind(self, population: str) -> str:
-        before, after = ({name for level in levels for name in level} for levels in (self.spec.before, self.spec.after))
+        before = {name for level in self.spec.before for name in level}
         if population in before:
             return "sum"
-        if population in after:
+        if self.spec.after and population in self.spec.after[-1]:
             return "motor"
         row = next((row for row in self.spec.neurons if row.name == population), None)
         return "input" if row is None else "oscillator" if isinstance(row.unit, OscillatorUnit) else "neuron"
