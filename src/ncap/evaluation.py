@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, following, measure_footfalls
+from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, footfall_error, measure_footfalls
 from ncap.analysis.motion import action_rate, smoothness, sway_deg
 from ncap.analysis.rhythm import rhythm_gaits
 from ncap.circuits.rhythm import EXTENSOR_STANCE
@@ -31,7 +31,7 @@ GRAVITY: Final = 9.81
 DEFAULT_TASK: Final = "flat-walk"
 """Task of a policy that was not trained."""
 FOOTFALLS: Final = ("foot_force", "neurons")
-"""Signals that `foot_following` needs."""
+"""Signals that `footfall_errors` needs."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action")
 
 
@@ -259,12 +259,12 @@ def foot_gait(force: Array, control_dt: float) -> Gait:
     return measure_footfalls(force > STANCE_FORCE, control_dt)
 
 
-def foot_following(policy: NCAPPolicy, episodes: Episodes) -> Array:
-    """(P,) share of the time of every episode in which feet do what their half-centres say."""
+def footfall_errors(policy: NCAPPolicy, episodes: Episodes) -> Array:
+    """(P,) how far the feet of every episode are from doing what their half-centres say."""
     extensors = policy.core.columns("extensor")
     return np.array(
         [
-            following(force > STANCE_FORCE, neurons[:, extensors] > EXTENSOR_STANCE)
+            footfall_error(force > STANCE_FORCE, neurons[:, extensors] > EXTENSOR_STANCE)
             for force, neurons in zip(_lived(episodes, "foot_force"), _lived(episodes, "neurons"), strict=True)
         ]
     )

@@ -139,12 +139,20 @@ def measure_footfalls(contact: NDArray[np.bool_], dt: float) -> Gait:
     )
 
 
-def following(contact: NDArray[np.bool_], stance: NDArray[np.bool_]) -> float:
-    """Share of the time in which feet do what their half-centres have said one sample before, mean over feet.
+def footfall_error(contact: NDArray[np.bool_], stance: NDArray[np.bool_]) -> float:
+    """How far feet are from doing what their half-centres say, 0 … 2, mean over feet.
 
-    contact: (T, leg) whether a foot is on the ground. stance: (T, leg) whether its extensor is active.
+    It is the share of the time in which a foot stands or swings where its half-centre, a sample before, said the
+    opposite, plus the share of touchdowns too many or missing: one is wanted for every stance of the half-centre, and
+    one more or less is allowed for the ends of the time. contact: (T, leg) whether a foot is on the ground. stance: (T,
+    leg) whether its extensor is active.
     """
-    return float((contact[1:] == stance[:-1]).mean()) if len(contact) > 1 else 0.0
+    if len(contact) < 2:
+        return 0.0
+    apart = (contact[1:] != stance[:-1]).mean(axis=0)
+    touchdowns, stances = (np.sum(~one[:-1] & one[1:], axis=0) for one in (contact, stance))
+    wrong = np.maximum(np.abs(touchdowns - stances) - 1, 0) / np.maximum(stances, 1)
+    return float((apart + np.minimum(wrong, 1.0)).mean())
 
 
 def classify(left_right: Array, fore_hind: Array, diagonal: Array, duty: float, bound_tolerance: float = 0.05) -> str:

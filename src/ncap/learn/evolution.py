@@ -153,7 +153,7 @@ def _advance(
         "test_return": float(tested.returns.mean()),
         "test_return_min": float(tested.returns.min()),
         "test_falls": tested.falls,
-        "test_following": float(tested.following.mean()),
+        "test_footfall_error": float(tested.footfall_errors.mean()),
         "candidate_return_mean": float(np.nanmean(returns)),
         "candidate_return_max": float(np.nanmax(returns)),
         "candidate_falls": sum(played.falls for played in candidates),

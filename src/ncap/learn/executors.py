@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
-from ncap.evaluation import FOOTFALLS, foot_following
+from ncap.evaluation import FOOTFALLS, footfall_errors
 from ncap.learn.moments import moments_of
 from ncap.learn.search import Method, Search
 from ncap.policies.controller import Policy
@@ -52,7 +52,7 @@ class Chunk:
     moments: bool = False
     """Whether to return sums over observations, for a normaliser."""
     footfalls: bool = False
-    """Whether to measure how well feet follow their half-centres."""
+    """Whether to measure how far feet are from doing what their half-centres say."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,12 +65,12 @@ class Played:
     cpu_seconds: float
     moments: Array | None
     """(3, senses): count, sum and sum of squares of observations."""
-    following: Array
-    """(P,) share of the time in which feet do what their half-centres say; 1 where it is not measured."""
+    footfall_errors: Array
+    """(P,) see ncap.analysis.gaits.footfall_error; 0 where it is not measured."""
 
     def fitness(self, footfall_weight: float) -> Array:
-        """(P,) what evolution selects by: the return, less for the time in which feet do not follow."""
-        return self.returns - footfall_weight * (1 - self.following)
+        """(P,) what evolution selects by: the return, less for feet that do not follow their half-centres."""
+        return self.returns - footfall_weight * self.footfall_errors
 
 
 def play(chunk: Chunk, threads: int = 1) -> Played:
@@ -79,7 +79,7 @@ def play(chunk: Chunk, threads: int = 1) -> Played:
     if not paces:
         return _play(chunk, threads)
     parts = []
-    returns, following = np.empty((2, len(chunk.seeds)))
+    returns, errors = np.empty((2, len(chunk.seeds)))
     for number, pace in enumerate(paces):
         places = [i for i, seed in enumerate(chunk.seeds) if seed % len(paces) == number]
         if places:
@@ -91,14 +91,14 @@ def play(chunk: Chunk, threads: int = 1) -> Played:
                 indices=tuple(chunk.indices[i] for i in places) if chunk.indices else (),
             )
             parts.append(_play(part, threads))
-            returns[places], following[places] = parts[-1].returns, parts[-1].following
+            returns[places], errors[places] = parts[-1].returns, parts[-1].footfall_errors
     return Played(
         returns=returns,
         falls=sum(part.falls for part in parts),
         steps=sum(part.steps for part in parts),
         cpu_seconds=sum(part.cpu_seconds for part in parts),
         moments=None,
-        following=following,
+        footfall_errors=errors,
     )
 
 
@@ -111,9 +111,9 @@ def _play(chunk: Chunk, threads: int) -> Played:
         theta = chunk.method.candidates(policy.space, chunk.search, chunk.seed, chunk.epoch, chunk.indices)
     record = (*(("observation",) if chunk.moments else ()), *(FOOTFALLS if chunk.footfalls else ()))
     episodes = rollout(chunk.task, policy.bind(theta), chunk.seeds, threads=threads, record=record)
-    moments, following = None, np.ones(len(chunk.seeds))
+    moments, errors = None, np.zeros(len(chunk.seeds))
     if chunk.footfalls and isinstance(policy, NCAPPolicy):
-        following = foot_following(policy, episodes)
+        errors = footfall_errors(policy, episodes)
     if chunk.moments:
         seen = episodes.signals["observation"]
         seen = seen.reshape(-1, seen.shape[-2] * seen.shape[-1])
@@ -124,7 +124,7 @@ def _play(chunk: Chunk, threads: int) -> Played:
         steps=int(episodes.steps.sum()),
         cpu_seconds=time.process_time() - started,
         moments=moments,
-        following=following,
+        footfall_errors=errors,
     )
 
 

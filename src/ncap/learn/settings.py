@@ -94,8 +94,8 @@ class Training:
     sigma: float | None = None
     """Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's."""
     footfalls: float | None = None
-    """Weight, beside the return, of how well the feet do what the half-centres say, when evolution selects circuits; by
-    default 0.5 where the rhythm leads, that is where a table bounds its afferents, and otherwise 0."""
+    """Weight, beside the return, of feet that do not do what their half-centres say, when evolution selects circuits;
+    by default 0.5 where a table bounds its afferents, and otherwise 0."""
     environments: int = 16
     """Robots that ppo and d4pg train with at a time."""
     episode_seconds: float | None = None
