@@ -12,8 +12,8 @@ from ncap.evaluation import (
     commanded_gait,
     cost_of_transport,
     evaluate,
-    foot_following,
     foot_gaits,
+    footfall_errors,
     own_command,
     summarise_gaits,
     task_for,
@@ -131,7 +131,7 @@ def test_one_good_episode_of_three_does_not_make_a_summary_regular():
     assert found.commanded_share is None
 
 
-def test_following_is_measured_over_the_life_of_an_episode_from_extensors_and_foot_forces():
+def test_footfalls_are_measured_over_the_life_of_an_episode_from_extensors_and_foot_forces():
     # 20 samples; the extensors of FL and HR are active in the first ten. The foot FL presses a sample later, HR always,
     # and the others never
     policy = NCAPPolicy()
@@ -142,9 +142,9 @@ def test_following_is_measured_over_the_life_of_an_episode_from_extensors_and_fo
     force[:, 1:11, 0] = 40.0
     force[:, :, 3] = 40.0
     force[:, :, 2] = 3.0  # too little for a contact
-    found = foot_following(policy, episodes({"foot_force": force, "neurons": neurons}, [20, 11]))
-    # of 19 pairs of samples HR is right in ten; those who fell after 11 samples have ten pairs, and it is right in all
-    assert found == pytest.approx([(19 + 19 + 19 + 10) / (4 * 19), 1.0])
+    found = footfall_errors(policy, episodes({"foot_force": force, "neurons": neurons}, [20, 11]))
+    # HR is wrong in nine of 19 pairs of samples; who fell after 11 samples has ten pairs, and is right in all of them
+    assert found == pytest.approx([9 / 19 / 4, 0.0])
 
 
 def test_the_commanded_gait_is_the_circuits_own():
@@ -153,7 +153,7 @@ def test_the_commanded_gait_is_the_circuits_own():
     walk, bound = (commanded_gait(paper, command) for command in (0.05, 0.9))
     assert (walk.label, bound.label) == ("walk", "bound")
     assert (walk.frequency_hz, bound.frequency_hz) == (pytest.approx(1.1, abs=0.1), pytest.approx(2.8, abs=0.1))
-    gaits = [commanded_gait(load("untrained"), command) for command in (0.25, 0.5, 0.95)]
+    gaits = [commanded_gait(load("untrained"), command) for command in (0.2, 0.5, 0.95)]
     assert [gait.label for gait in gaits] == ["walk", "trot", "bound"]
     assert gaits[0].frequency_hz < gaits[1].frequency_hz < gaits[2].frequency_hz
     assert commanded_gait(load("zero"), None) is None
@@ -197,8 +197,7 @@ def test_shipped_circuits_do_better_than_standing_still_and_their_rhythm_leads(n
     assert found.task == name.split("-", 1)[1]
     assert found.falls == 0
     assert min(found.returns) > max(standing.returns) + 0.1
-    # afferents drive a flexor by at most 0.05, as much as 0.1 of the command does: a quarter of its frequency at most
-    assert found.gait.rhythm_ratio == pytest.approx(1.0, abs=0.25)
+    assert found.gait.rhythm_ratio == pytest.approx(1.0, abs=0.15)  # of the paper's policies, up to 2
 
 
 def test_policies_are_found_by_name_run_or_file(tmp_path):
@@ -217,7 +216,8 @@ def test_a_policy_plays_the_task_that_it_was_trained_for_unless_told_otherwise()
     assert task_for(trained).name == "bumpy-run"
     assert task_for(trained, "flat-run").name == "flat-run"
     assert task_for(load("untrained")).name == "flat-walk"
-    assert (own_command(trained, TASK), own_command(load("untrained"), TASKS["flat-run"])) == (None, 0.95)
+    assert own_command(trained, TASK) is None
+    assert own_command(load("untrained"), TASKS["flat-run"]) == TASKS["flat-run"].command != TASK.command
     with pytest.raises(UserError, match="was trained for 'ice-walk', which is not known here"):
         task_for(replace(trained, about={"task": "ice-walk"}))
     with pytest.raises(UserError, match=r"acts every 0.03 s, but flat-walk every 0.02 s"):

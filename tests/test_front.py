@@ -60,7 +60,8 @@ def test_names_and_things_are_the_same(short, tmp_path):
 
 def test_an_untrained_circuit_has_the_command_that_suits_the_task(short):
     untrained = ncap.load("untrained")
-    for task, command in (("flat-walk", 0.25), ("flat-run", 0.95)):
+    for task in ("flat-walk", "flat-run"):
+        command = ncap.TASKS[task].command
         found = ncap.rollout(task, "untrained", seeds=[0])
         same = ncap.rollout(ncap.TASKS[task], untrained.controller(1), seeds=[0], command=command)
         assert np.array_equal(found.returns, same.returns)

@@ -69,10 +69,12 @@ def test_a_policy_plays_its_own_task_at_its_own_command():
     assert (kept.task, kept.title) == ("flat-walk", "ncap-flat-walk on flat-walk")
     returns = evaluate(trained, TASKS["flat-walk"], [1])
     assert kept.velocity[:, 0].mean() == pytest.approx(returns.speed_mean, rel=1e-12)
-    # an untrained circuit gets the command that suits the task: 0.95 for a run, and 0.25 for a walk
+    # an untrained circuit gets the command that suits the task: another for a run than for a walk
     task = replace(TASKS["flat-run"], episode_seconds=0.3)
-    same(record("untrained", task).neurons, record("untrained", task, command=0.95).neurons)
-    assert (record("untrained", task).neurons != record("untrained", task, command=0.25).neurons).any()
+    same(record("untrained", task).neurons, record("untrained", task, command=task.command).neurons)
+    assert (
+        record("untrained", task).neurons != record("untrained", task, command=TASKS["flat-walk"].command).neurons
+    ).any()
 
 
 def test_the_circuit_that_was_played_travels_along(tmp_path):

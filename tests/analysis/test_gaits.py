@@ -9,7 +9,7 @@ from ncap.analysis.gaits import (
     circular_distance,
     circular_mean,
     classify,
-    following,
+    footfall_error,
     measure_footfalls,
     measure_gait,
     stance_onsets,
@@ -166,26 +166,31 @@ def test_every_foot_that_taps_twice_in_a_stride_is_seen():
     assert (tapping.label, tapping.frequency_hz) == ("trot", pytest.approx(1 / 0.9, rel=0.02))
 
 
-def test_feet_follow_what_their_half_centres_said_one_sample_before():
-    stance = contacts((0.5, 0.0, 0.0, 0.5))
-    late = np.roll(stance, 1, axis=0)  # every foot does what was said one sample before
-    assert following(late, stance) == 1.0
-    assert following(~late, stance) == 0.0
-    one_wrong = late.copy()
-    one_wrong[:, 2] = ~late[:, 2]
-    assert following(one_wrong, stance) == 0.75
-    assert following(stance, stance) < 1.0  # at once is too early: a foot needs its time
+#: (T, leg) ten stances of six samples each: active from 4 on in every 10 of 101 samples
+STANCES = np.tile((np.arange(101) % 10 >= 4)[:, None], (1, 4))
+FOLLOWED = np.roll(STANCES, 1, axis=0)  # every foot does what was said a sample before
 
 
-def test_following_by_hand():
-    # two legs, four samples: 01, 11 and 10 were said, and 01, 10 and 10 done a sample later: 2, 1 and 2 are right
-    said = np.array([[0, 1], [1, 1], [1, 0], [0, 0]], bool)
-    done = np.array([[1, 1], [0, 1], [1, 0], [1, 0]], bool)
-    assert following(done, said) == pytest.approx(5 / 6)
-    assert (
-        following(np.ones((5, 4), bool), np.array([[1, 1, 1, 0]] * 5, bool)) == 0.75
-    )  # it stands while one should swing
-    assert following(done[:1], said[:1]) == following(done[:0], said[:0]) == 0.0  # nothing to compare
+def test_feet_that_do_what_was_said_a_sample_before_have_no_error():
+    assert footfall_error(FOLLOWED, STANCES) == 0.0
+    assert footfall_error(STANCES, STANCES) == pytest.approx(0.2)  # at once is too early at both ends of a stance
+    assert footfall_error(~FOLLOWED, STANCES) == 1.0  # always wrong, but once a stance
+
+
+def test_the_error_of_footfalls_by_hand():
+    # of 100 pairs of samples, 40 say swing; 10 stances, of which a foot that never lifts misses one too many to allow
+    stands = np.ones((101, 4), bool)
+    assert footfall_error(stands, STANCES) == pytest.approx(0.4 + 9 / 10)
+    one_stands = FOLLOWED.copy()
+    one_stands[:, 2] = True
+    assert footfall_error(one_stands, STANCES) == pytest.approx((0.4 + 9 / 10) / 4)
+    taps = FOLLOWED & (np.arange(101) % 10 != 7)[:, None]  # up for a sample within every stance
+    assert footfall_error(taps, STANCES) == pytest.approx(10 / 100 + 9 / 10)
+    once = FOLLOWED.copy()
+    once[57] = False  # one touchdown more may be due to where the time begins and ends
+    assert footfall_error(once, STANCES) == pytest.approx(1 / 100)
+    trembles = np.tile((np.arange(101) % 2 == 0)[:, None], (1, 4))  # 50 touchdowns count as if all were wrong
+    assert footfall_error(trembles, STANCES) == pytest.approx(0.5 + 1.0)
 
 
 def test_stride_phases_by_hand():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncap.learn.best import FINAL_SEEDS, KEPT, TEST_SEEDS, choose, keep
+from ncap.learn.best import FINAL_SEEDS, TEST_SEEDS, choose, keep
 from ncap.learn.executors import LocalExecutor, Played
 from ncap.learn.settings import Training
 from ncap.learn.training import train
@@ -19,10 +19,12 @@ WALK = replace(TASKS["flat-walk"], episode_seconds=1.5)
 POLICY = NCAPPolicy()
 WALKS = POLICY.space.initial
 STANDS = np.zeros_like(WALKS)
+KEPT = 4
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr("ncap.learn.best.KEPT", KEPT)  # fewer than usual, to see who is not kept
     with Run.create(tmp_path / "run", {}) as run:
         yield run
 
@@ -67,7 +69,7 @@ def test_the_fittest_are_kept_where_fitness_is_something_else_than_the_return(ru
 
 
 class Told(LocalExecutor):
-    """Episodes of those who walk have a higher return, but the feet of those who stand follow better."""
+    """Episodes of those who walk have a higher return, but the feet of those who stand are better."""
 
     def play(self, chunks):
         return [self._played(chunk, np.array_equal(chunk.search.mean, WALKS)) for chunk in chunks]
@@ -75,9 +77,9 @@ class Told(LocalExecutor):
     @staticmethod
     def _played(chunk, walks):
         everybody = np.ones(len(chunk.seeds))
-        following = (0.5 if walks and chunk.footfalls else 1.0) * everybody
+        errors = (0.5 if walks and chunk.footfalls else 0.0) * everybody
         returns = (0.8 if walks else 0.7) * everybody
-        return Played(returns=returns, falls=0, steps=1, cpu_seconds=0.0, moments=None, following=following)
+        return Played(returns=returns, falls=0, steps=1, cpu_seconds=0.0, moments=None, footfall_errors=errors)
 
 
 @pytest.mark.parametrize(("weight", "chosen"), [(0.0, 1), (0.1, 1), (0.5, 0)])

@@ -241,9 +241,9 @@ def test_a_table_with_other_columns_is_set_aside_and_not_written_to(tmp_path):
 
 def test_a_record_says_what_was_left_to_defaults():
     settings = asdict(Training(task="flat-run").filled())
-    assert (settings["command"], settings["population"], settings["sigma"]) == (0.95, 16, 0.14)
+    assert (settings["command"], settings["population"], settings["sigma"]) == (TASKS["flat-run"].command, 16, 0.14)
     assert (settings["policy"], settings["circuit"], settings["episodes"]) == ("ncap", "default", 3)
-    assert settings["footfalls"] == 0.5
+    assert (settings["footfalls"], settings["physics_dt"]) == (0.5, 0.001)
     assert Training(**settings) == Training(task="flat-run").filled()
 
 
@@ -276,6 +276,19 @@ def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(mon
         replace(training, training_seconds=0.01)
 
 
+def test_candidates_may_play_in_a_coarser_physics_step_and_tests_are_in_the_tasks_own(tmp_path):
+    coarse = replace(TRAINING, physics_dt=0.002, epochs=1)
+    policy = coarse.initial_policy()
+    first = coarse.evolution.start(policy.space, policy.space.initial)
+    chunks, test = epoch_chunks(coarse, policy, State(0, first, np.zeros((3, 40))))
+    assert {chunk.task.physics_dt for chunk in chunks} == {0.002}
+    assert test.task.physics_dt == coarse.world.physics_dt == 0.001
+    assert not np.array_equal(play(chunks[0]).returns, play(replace(chunks[0], task=TRAINING.practice)).returns)
+    for wrong in (0.0, -0.001, 0.0007, 0.06, float("nan")):  # a control step of 0.03 s has a whole number of them
+        with pytest.raises(UserError, match=r"physics_dt is .* s, which does not divide 0\.03 s"):
+            replace(TRAINING, physics_dt=wrong)
+
+
 @pytest.mark.parametrize("footfalls", [0.0, 0.5, 20.0])
 def test_candidates_are_ranked_by_the_mean_fitness_of_their_episodes(tmp_path, footfalls):
     training = replace(TRAINING, epochs=1, episodes=2, population=32, footfalls=footfalls)
@@ -286,12 +299,12 @@ def test_candidates_are_ranked_by_the_mean_fitness_of_their_episodes(tmp_path, f
     assert [chunk.indices for chunk in chunks] == halves * 2
     assert all(chunk.footfalls == (footfalls > 0) for chunk in chunks)
     played = [play(replace(chunk, footfalls=True)) for chunk in chunks]
-    returns, following = (
-        np.concatenate(part) for part in zip(*((p.returns, p.following) for p in played), strict=True)
+    returns, errors = (
+        np.concatenate(part) for part in zip(*((p.returns, p.footfall_errors) for p in played), strict=True)
     )
-    one, two = (returns - footfalls * (1 - following)).reshape(2, 32)
+    one, two = (returns - footfalls * errors).reshape(2, 32)
     assert not np.array_equal(one, two)
-    assert np.ptp(following.reshape(2, 32).mean(axis=0)) > 0.02  # it makes a difference between the candidates
+    assert np.ptp(errors.reshape(2, 32).mean(axis=0)) > 0.02  # it makes a difference between the candidates
     theta = finish(tmp_path / "run", training)
     assert np.array_equal(theta, method.update(policy.space, first, training.seed, 0, (one + two) / 2).mean)
     assert checkpoint(tmp_path / "run").rollouts == 64

@@ -8,7 +8,7 @@ import pytest
 from ncap.circuits.animal import animal
 from ncap.circuits.tables import save_circuit
 from ncap.errors import UserError
-from ncap.evaluation import FOOTFALLS, foot_following
+from ncap.evaluation import FOOTFALLS, footfall_errors
 from ncap.learn.executors import Chunk, LocalExecutor, Played, play
 from ncap.learn.search import Search, direction
 from ncap.learn.settings import Training
@@ -23,7 +23,7 @@ from ncap.trained import read_policy
 SHORT = replace(TASKS["flat-walk"], episode_seconds=0.9)
 
 
-def played(returns, following):
+def played(returns, errors):
     returns = np.array(returns, float)
     return Played(
         returns=returns,
@@ -31,29 +31,29 @@ def played(returns, following):
         steps=len(returns),
         cpu_seconds=0.0,
         moments=None,
-        following=np.array(following, float),
+        footfall_errors=np.array(errors, float),
     )
 
 
-def test_fitness_is_the_return_less_for_the_time_in_which_feet_do_not_follow():
-    found = played([0.8, 0.8, 0.9], [1.0, 0.6, 0.0])
-    assert found.fitness(0.5) == pytest.approx([0.8, 0.8 - 0.5 * 0.4, 0.9 - 0.5])
+def test_fitness_is_the_return_less_for_feet_that_do_not_follow():
+    found = played([0.8, 0.8, 0.9], [0.0, 0.4, 1.0])
+    assert found.fitness(0.5) == pytest.approx([0.8, 0.6, 0.4])
     assert found.fitness(0.0) == pytest.approx(found.returns, abs=0)
 
 
-def test_what_is_measured_is_how_feet_follow_and_1_where_nothing_is_measured():
+def test_what_is_measured_is_the_error_of_the_footfalls_and_0_where_nothing_is_measured():
     policy = NCAPPolicy(command=0.5)
     chunk = Chunk(task=SHORT, policy=policy, search=Search(mean=policy.space.initial), seeds=(3, 4, 5))
-    assert np.array_equal(play(chunk).following, np.ones(3))
+    assert np.array_equal(play(chunk).footfall_errors, np.zeros(3))
     measured = play(replace(chunk, footfalls=True))
     episodes = rollout(SHORT, policy.bind(np.tile(policy.space.initial, (3, 1))), [3, 4, 5], record=FOOTFALLS)
-    assert np.array_equal(measured.following, foot_following(policy, episodes))
+    assert np.array_equal(measured.footfall_errors, footfall_errors(policy, episodes))
     assert np.array_equal(measured.returns, play(chunk).returns)
-    assert measured.following.min() > 0
-    assert measured.following.max() < 1
+    assert measured.footfall_errors.min() > 0
+    assert measured.footfall_errors.max() < 2
     network = MLPPolicy(hidden=(2,))
     other = Chunk(task=SHORT, policy=network, search=Search(mean=network.space.initial), seeds=(3, 4))
-    assert np.array_equal(play(other).following, np.ones(2))
+    assert np.array_equal(play(other).footfall_errors, np.zeros(2))
 
 
 class Judge(LocalExecutor):
@@ -65,7 +65,7 @@ class Judge(LocalExecutor):
 
     def play(self, chunks):
         return [
-            played([0.5] * len(chunk.seeds), [0.9 if i == self.winner else 0.6 for i in chunk.indices or chunk.seeds])
+            played([0.5] * len(chunk.seeds), [0.1 if i == self.winner else 0.4 for i in chunk.indices or chunk.seeds])
             for chunk in chunks
         ]
 
@@ -85,7 +85,7 @@ def test_progress_and_policies_say_how_the_feet_followed(tmp_path):
     training = Training(task="flat-walk", epochs=1, episodes=1, population=4)
     train(training, tmp_path / "run", executor=Judge(0))
     (row,) = read_progress(tmp_path / "run")
-    assert (row["test_return"], row["test_following"]) == (0.5, 0.6)
+    assert (row["test_return"], row["test_footfall_error"]) == (0.5, 0.4)
     first = read_policy(tmp_path / "run" / "finalists" / "epoch-000000.safetensors")
     assert first.about["test_return"] == 0.5
     assert first.about["test_fitness"] == pytest.approx(0.5 - 0.5 * 0.4)

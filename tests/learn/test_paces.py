@@ -28,6 +28,9 @@ def short_episodes(monkeypatch):
 
 def test_the_paper_has_four_tasks_and_the_fifth_has_faster_paces_at_higher_commands():
     assert PAPER_TASKS == ("flat-walk", "flat-run", "bumpy-walk", "bumpy-run")
+    walk, run = TASKS["flat-walk"].command, TASKS["flat-run"].command
+    assert walk < run
+    assert [TASKS[name].command for name in PAPER_TASKS] == [walk, run] * 2  # the ground makes no difference
     assert not any(TASKS[name].paces for name in PAPER_TASKS)
     commands, speeds = zip(*((pace.command, pace.speed) for pace in SPEEDS.paces), strict=True)
     assert (commands[0], commands[-1]) == (0.0, 1.0)
@@ -67,7 +70,7 @@ def test_the_seed_decides_the_pace_and_episodes_are_those_of_each_pace_by_itself
         chunk = replace(chunk, method=method, indices=(4, 0, 2, 5, 1, 9))
     whole, parts = play(chunk), [alone(chunk, i) for i in range(6)]
     assert np.array_equal(whole.returns, [part.returns[0] for part in parts])
-    assert np.array_equal(whole.following, [part.following[0] for part in parts])
+    assert np.array_equal(whole.footfall_errors, [part.footfall_errors[0] for part in parts])
     assert (whole.steps, whole.falls) == (sum(part.steps for part in parts), sum(part.falls for part in parts))
     assert len(set(whole.returns)) == 6
 
@@ -129,6 +132,6 @@ def test_a_circuit_is_trained_at_all_paces_and_resumed_to_the_bit(tmp_path, caps
     last = [read_policy(tmp_path / name / "last.safetensors") for name in ("whole", "broken")]
     assert np.array_equal(last[0].theta, last[1].theta)
     assert not np.array_equal(last[0].theta, NCAPPolicy().space.initial)
-    assert (best.task, best.policy.command, asdict(training.filled())["episodes"]) == ("flat-speeds", 0.25, 5)
+    assert (best.task, best.policy.command, asdict(training.filled())["episodes"]) == ("flat-speeds", SPEEDS.command, 5)
     cli.main(["evaluate", str(tmp_path / "whole"), "--episodes", "1", "--json"])
     assert json.loads(capsys.readouterr().out)["task"] == "flat-speeds"

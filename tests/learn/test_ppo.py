@@ -4,7 +4,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
 
-from ncap.circuits.animal import animal
+from ncap.circuits.animal import AFFERENT_LIMIT, animal
 from ncap.errors import UserError
 from ncap.learn import ppo
 from ncap.learn.interfaces import CoreDrive, RhythmDrive
@@ -69,7 +69,7 @@ def test_the_circuit_in_torch_acts_as_the_controller_does(circuit):
     assert np.abs(actions[:, DRIVES:].numpy().reshape(50, 4, 2) - expected[..., 1:]).max() < 1e-6
     inputs = after.signals[:, -13:-5].reshape(50, 2, 4).transpose(0, 2, 1).reshape(50, 8)  # as the circuit was driven
     assert np.abs(actions[:, :DRIVES].numpy() - inputs).max() < 2e-6
-    assert (actions[:, :DRIVES].abs().max() <= 0.05) == (circuit is CIRCUIT)
+    assert (actions[:, :DRIVES].abs().max() <= AFFERENT_LIMIT + 1e-6) == (circuit is CIRCUIT)
 
 
 def test_fast_pools_take_part_in_torch_as_in_the_controller():

@@ -73,7 +73,8 @@ def test_a_live_knock_out_goes_on_as_the_circuit_without_those_rows_would_from_t
         np.testing.assert_array_equal(brain.act(feel), action[0])
     silent = set(brain.names) - {*controller.circuit.neurons, *controller.circuit.inputs}
     seen = dict(zip(brain.names, brain.signals(), strict=True))
-    assert not any(seen[name] for name in silent if name.split(".")[0] not in ("thigh", "calf"))
+    without_memory = {"fast_flexor", "fast_extensor", "thigh", "calf"}  # of none of which these are knock-outs
+    assert not any(seen[name] for name in silent if name.split(".")[0] not in without_memory)
 
 
 def test_one_silenced_neuron_keeps_everybody_elses_state_and_takes_its_drive_away():
@@ -300,6 +301,18 @@ def test_motor_neurons_show_what_moves_the_joints():
     action = live.brain.act(observation[0])
     seen = dict(zip(live.brain.names, live.brain.signals(), strict=True))
     assert [seen[f"calf.{leg}"] for leg in ("FL", "FR", "HL", "HR")] == action[:, 2].tolist()
+
+
+def test_fast_pools_show_what_the_speed_pathway_lets_through():
+    live = session()
+    live.change(command=0.8)
+    play(live, 1.2)
+    live.brain.act(live.arena.observation()[0])
+    seen = dict(zip(live.brain.names, live.brain.signals(), strict=True))
+    for name in ("flexor", "extensor"):
+        for leg in ("FL", "FR", "HL", "HR"):
+            assert seen[f"fast_{name}.{leg}"] == pytest.approx(max(0.0, seen[f"{name}.{leg}"] + 0.8 - 1.0), abs=1e-12)
+    assert max(seen[f"fast_extensor.{leg}"] for leg in ("FL", "FR", "HL", "HR")) > 0.1
 
 
 def test_a_policy_that_was_handed_over_keeps_its_own_circuit_and_command_when_it_is_chosen_again():

@@ -21,7 +21,7 @@ TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
 FINAL_SEEDS: Final = tuple(range(1_000_005, 1_000_035))
 """Episodes of the final choice: as many of them as the run has epochs, so that a short run ends soon."""
-KEPT: Final = 4
+KEPT: Final = 8
 """Policies that a run keeps for its final choice, beside the last."""
 
 
