@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ncap import seeding
-from ncap.circuits.animal import animal, leads
+from ncap.circuits.animal import animal
 from ncap.circuits.circuit import Circuit
 from ncap.evaluation import own_command
 from ncap.policies.ncap import NCAPPolicy
@@ -137,14 +137,14 @@ def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(nam
     sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 100)}
     assert found.parameters == sizes.get(name, 92)
     if isinstance(found.policy, NCAPPolicy):
-        assert leads(found.policy.circuit) == (name in LED)
-        assert name in LED or found.policy.circuit == animal("paper")
+        assert found.policy.circuit == animal("default" if name in LED else "paper")
         assert (found.policy.copies, found.policy.paces) == (1, ())
 
 
 @pytest.mark.parametrize("name", LED)
-def test_shipped_circuits_play_their_task(name):
+def test_shipped_circuits_play_their_task_at_its_command(name):
     found = load(name)
+    assert found.policy.command == TASKS[found.task].command
     played = rollout(replace(TASKS[found.task], episode_seconds=1.5), found.controller(2), SEEDS)
     assert played.steps.tolist() == [50, 50]
     assert not played.fell.any()
