@@ -39,7 +39,9 @@ def test_every_condition_is_trained_once_and_tabulated(tmp_path, monkeypatch):
     rows = {row["condition"]: row for row in read_table(tmp_path / "algorithms.csv")}
     assert list(rows) == list(CONDITIONS)
     # the last row of progress stands before the last epoch: one epoch of 4 episodes of 50 or 10 steps
-    assert [float(row["steps"]) for row in rows.values()] == [200, 200, 40, 40, 40]
+    evolved, *others = (float(row["steps"]) for row in rows.values())
+    assert others == [200, 40, 40, 40]
+    assert 150 < evolved <= 200  # a mutated circuit may fall before its episode ends
     assert all(float(row["cpu_seconds"]) > 0 for row in rows.values())
     assert (tmp_path / "algorithms.png").stat().st_size > 5000
     monkeypatch.setattr(Library, "_train", lambda *_: pytest.fail("it was trained again"))

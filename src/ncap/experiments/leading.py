@@ -47,9 +47,9 @@ CONDITIONS: Final = {
 """The last one is the default of `ncap train`."""
 MEASURES: Final = {
     "return": "return",
-    "commanded_share": "share with the commanded gait",
-    "regular_share": "share regular (R ≥ 0.8)",
-    "rhythm_ratio": "rhythm of the body over the circuit's",
+    "commanded_share": "commanded gait, share",
+    "regular_share": "R ≥ 0.8, share",
+    "rhythm_ratio": "rhythm ratio",
     "touchdowns_per_stride": "touchdowns per stride",
     "cost_of_transport": "cost of transport",
 }

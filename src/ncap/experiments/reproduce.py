@@ -46,7 +46,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
     "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,), gradients=True),
     "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
-    "variable-speed": Experiment(run=variable_speed.run, tasks=(variable_speed.WORLD,)),
+    "variable-speed": Experiment(run=variable_speed.run),  # its task has several commands, and is none of the four
     "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
     "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
