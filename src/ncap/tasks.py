@@ -25,6 +25,10 @@ class Pace:
     speed: float
     """Forward speed, m/s."""
 
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.command <= 1.0 and 0.0 < self.speed < np.inf):
+            raise UserError(f"a pace is a command in [0, 1] and a speed above 0, not {self.command:g}, {self.speed:g}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

@@ -147,8 +147,8 @@ def footfall_error(contact: NDArray[np.bool_], stance: NDArray[np.bool_]) -> flo
     one more or less is allowed for the ends of the time. contact: (T, leg) whether a foot is on the ground. stance: (T,
     leg) whether its extensor is active.
     """
-    if len(contact) < 2:
-        return 0.0
+    if len(contact) < 2:  # it fell at once
+        return 2.0
     apart = (contact[1:] != stance[:-1]).mean(axis=0)
     touchdowns, stances = (np.sum(~one[:-1] & one[1:], axis=0) for one in (contact, stance))
     wrong = np.maximum(np.abs(touchdowns - stances) - 1, 0) / np.maximum(stances, 1)

@@ -26,7 +26,7 @@ KEPT: Final = 8
 
 
 def keep(run: Run, candidate: TrainedPolicy) -> float:
-    """Keep a policy if its fitness in the tests is among the highest of the run so far. Returns the highest return.
+    """Keep a policy if its fitness in the tests is among the highest of the run so far. Returns the fittest's return.
 
     The candidate's `about` has its "epoch", its "test_return" and, if that is something else, its "test_fitness".
     """
@@ -85,6 +85,7 @@ def _finalists(run: Run) -> dict[Path, TrainedPolicy]:
             one = read_policy(path)
             for name, kind in (("epoch", int), ("test_return", float)):
                 decode_value(kind, one.about.get(name), f"{path}: {name}")
+            decode_value(float, one.about.get("test_fitness", 0.0), f"{path}: test_fitness")
         except UserError as error:
             run.set_aside(path, str(error))
         else:

@@ -32,6 +32,8 @@ class CMA:
     copies: int = 1
 
     def __post_init__(self) -> None:
+        if not 0 < self.pattern_scale < np.inf:
+            raise UserError(f"CMA-ES needs pattern_scale > 0, not {self.pattern_scale:g}")
         if self.population < 4 or not 0 < self.sigma < np.inf:
             raise UserError(f"CMA-ES needs population >= 4 and sigma > 0, not {self.population} and {self.sigma:g}")
 

@@ -132,6 +132,8 @@ class CoreDrive:
         self.circuit: Circuit = system.circuit
         names = [name for level in spec.before for name in level]
         motors = spec.after[-1]
+        for joint in (name for level in spec.after[:-1] for name in level if name in JOINTS):
+            raise UserError(f"neuron {joint}: ppo needs motor neurons that all hear the same pools, or none of them")
         self.motors = [(joint, site) for site in spec.plan.sites for joint in motors]
         """(joint, site) of every motor neuron, in the order of actions."""
         for joint in motors:

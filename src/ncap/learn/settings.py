@@ -135,6 +135,12 @@ class Training:
             raise UserError(
                 f"the policy acts every {policy.control_dt:g} s, but {world.name} every {world.control_dt:g} s"
             )
+        if world.paces and self.target_speed is not None:
+            raise UserError(f"{world.name} has a target speed for every command, so --target-speed means nothing to it")
+        if self.trains_circuit and self.footfall_weight > 0:
+            table = self.table()
+            if not any(row.name == "extensor" and table.sites_of(row) == table.plan.sites for row in table.core):
+                raise UserError("footfalls are compared with extensors, and this circuit has none in some leg")
         if world.paces and not (self.trains_circuit and self.algorithm == "evolution"):
             raise UserError(f"{world.name} has several commands, so it trains a circuit (ncap) by evolution only")
         if self.algorithm == "evolution":
