@@ -18,7 +18,8 @@ from ncap.circuits.rhythm import preset_numbers, released_numbers, respecified
 from ncap.circuits.tables import load_circuit
 from ncap.errors import UserError
 from ncap.experiments import rhythm_tuning
-from ncap.experiments.rhythm_tuning import Search, named_numbers, search, search_space, wanted_gait
+from ncap.experiments.rhythm_objective import wanted_gait
+from ncap.experiments.rhythm_tuning import Search, named_numbers, search, search_space
 from ncap.experiments.search_folder import SearchFolder
 from ncap.runs import BusyError
 
