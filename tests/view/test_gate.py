@@ -4,7 +4,8 @@ import http.client
 import os
 import socket
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import Final
 
 import pytest
 
@@ -60,7 +61,7 @@ class Guest:
         """Say that a widget has another value."""
         self.say({"type": "GuiUpdateMessage", "uuid": handle._impl.uuid, "updates": {"value": value}})
 
-    def hears(self, word: str, seconds: float = 5.0) -> bool:
+    def hears(self, word: str, seconds: float = 30.0) -> bool:
         """Whether a message with this word comes in time."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -74,7 +75,7 @@ class Guest:
         return False
 
 
-def wait_until(true, seconds: float = 5.0) -> None:
+def wait_until(true, seconds: float = 30.0) -> None:
     begin = time.monotonic()
     while not true():
         assert time.monotonic() - begin < seconds
@@ -314,32 +315,53 @@ def test_whatever_fails_in_a_wish_the_page_goes_on(page, monkeypatch):
     assert page.session.controls.command == 0.7
 
 
+TAB: Final = (
+    "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\n"
+    f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
+).encode()
+"""A tab's request for a websocket."""
+
+
+@contextmanager
+def connections(page: Page, count: int):
+    """So many connections to a page, closed at the end whatever happens."""
+    with ExitStack() as stack:
+        made = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", page.gate.port), timeout=30))
+            for _ in range(count)
+        ]
+        yield made
+
+
 def test_half_open_connections_are_closed(monkeypatch):
     monkeypatch.setattr(gate, "OPENING_SECONDS", 0.5)
     monkeypatch.setattr(gate, "SILENT_SECONDS", 0.5)
-    monkeypatch.setattr(gate, "MAX_TABS", 10)
     page = Page(Session(find_task("flat-walk"), "zero"), ("zero",), host="127.0.0.1", port=8797, plain=True)
-    opened = (
-        "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Version: 13\r\n"
-        f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
-    ).encode()
     try:
-        silent = [socket.create_connection(("127.0.0.1", page.gate.port)) for _ in range(300)]
-        for number, one in enumerate(silent):  # nothing at all, half a request, and a tab that answers no question
-            one.sendall((b"", opened[:30], opened)[number % 3])
-        for number, one in enumerate(silent):
-            one.settimeout(10)
-            if number % 3 < 2:
-                assert one.recv(1) == b""
-        wait_until(lambda: not page._server._websock_server._live_connections, 10)
-        assert page.gate.refused.total("tab too many") > 0
-        for one in silent:
-            one.close()
+        with connections(page, 300) as silent:
+            for number, one in enumerate(silent):  # nothing, half a request, and a tab that answers no question
+                one.sendall((b"", TAB[:30], TAB)[number % 3])
+            for number, one in enumerate(silent):
+                if number % 3 < 2:
+                    assert one.recv(1) == b""
+            wait_until(lambda: not page._server._websock_server._live_connections)
         with Guest(page) as guest:
             assert guest.hears("wiring")
     finally:
         page.close()
+
+
+def test_a_tab_too_many_is_refused(page, monkeypatch):
+    monkeypatch.setattr(gate, "MAX_TABS", 3)
+    wait_until(lambda: not page._server._websock_server._live_connections)
+    with connections(page, 4) as tabs:
+        answers = []
+        for one in tabs:  # one after the other: only tabs that have been let in count
+            one.sendall(TAB)
+            answers.append(one.recv(12))
+    assert answers == [b"HTTP/1.1 101"] * 3 + [b"HTTP/1.1 503"]
+    assert page.gate.refused.total("tab too many") == 1
 
 
 def test_a_viser_that_cannot_be_guarded_is_refused(monkeypatch):
