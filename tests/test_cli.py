@@ -236,7 +236,7 @@ from dataclasses import replace
 import numpy as np
 import ncap
 
-still = ncap.RewardTerm("still", lambda now, task: np.full(len(now.velocity), 0.25))
+still = ncap.RewardTerm("still", lambda now, goal, task: np.full(len(now.velocity), 0.25))
 ncap.TASKS["lying"] = replace(ncap.TASKS["flat-walk"], name="lying", rewards=(still,), episode_seconds=0.6)
 """)
     found = evaluated(capsys, "zero", "--task", str(tmp_path / "mine.py"))

@@ -187,7 +187,7 @@ def test_wrong_seeds_threads_and_shapes_are_refused():
 
 
 def test_rewards_are_the_named_terms_of_the_task():
-    low = RewardTerm("low", lambda now, task: -now.position[:, 2])
+    low = RewardTerm("low", lambda now, goal, task: -now.position[:, 2])
     usual = rollout(SHORT["flat-walk"], FLAILS, [1, 3], record=("position",))
     mine = rollout(replace(SHORT["flat-walk"], rewards=(SPEED, YAW, low)), FLAILS, [1, 3])
     assert list(usual.terms) == ["speed", "yaw", "fall"]
@@ -227,7 +227,7 @@ def test_a_task_says_the_shapes_of_what_is_felt_and_done():
 
 
 def test_everything_about_a_task_can_be_adjusted():
-    task = Task(name="mine", target_speed=0.3, terrain=Bumpy(bumpiness=0.2), episode_seconds=0.6, physics_dt=0.002)
+    task = Task(name="mine", target_speed=0.3, terrain=Bumpy(bumpiness=0.2), episode_seconds=0.6, physics="fast")
     episodes = rollout(task, STANDS, [0])
     assert episodes.steps[0] == 20
 

@@ -1,8 +1,11 @@
-"""What a task rewards: named terms, each a pure function of what was measured and of the task. All arrays are (P,)."""
+"""What a task rewards: named terms, each a pure function of what was measured, asked for, and of the task.
+
+All arrays are (P,).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +22,30 @@ TRACKING_WIDTH: Final = 0.6
 """Distance from the target speed at which `tracking_reward` is 0, m/s."""
 
 
+class Goal(NamedTuple):
+    """What everybody is asked for in a control step."""
+
+    speed: Array
+    """(P,) forward, m/s."""
+
+
 @dataclass(frozen=True)
 class RewardTerm:
     """One term of a reward."""
 
     name: str
-    value: "Callable[[Measurements, Task], Array]"
+    value: "Callable[[Measurements, Goal, Task], Array]"
     """(P,) for every individual in a control step; a perfect step adds up to 1 over all terms."""
 
 
-def speed_reward(forward_velocity: Array, target: float) -> Array:
+def speed_reward(forward_velocity: Array, target: float | Array) -> Array:
     """1 for velocities in [target, 2 target], falling linearly to 0 at -target and 4 target. m/s, (P,)."""
     rising = (forward_velocity + target) / (2 * target)
     falling = (4 * target - forward_velocity) / (2 * target)
     return np.clip(np.minimum(rising, falling), 0.0, 1.0)
 
 
-def tracking_reward(forward_velocity: Array, target: float) -> Array:
+def tracking_reward(forward_velocity: Array, target: float | Array) -> Array:
     """1 at the target velocity, falling linearly to 0 at a distance of TRACKING_WIDTH. m/s, (P,)."""
     return np.maximum(1 - np.abs(forward_velocity - target) / TRACKING_WIDTH, 0.0)
 
@@ -45,22 +55,22 @@ def yaw_penalty(yaw_rate: Array, weight: float) -> Array:
     return -weight * yaw_rate**2
 
 
-def _speed(now: Measurements, task: "Task") -> Array:
-    return speed_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), task.target_speed)
+def _speed(now: Measurements, goal: Goal, _: "Task") -> Array:
+    return speed_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), goal.speed)
 
 
-def _yaw(now: Measurements, task: "Task") -> Array:
+def _yaw(now: Measurements, _: Goal, task: "Task") -> Array:
     return yaw_penalty(now.angular_velocity[:, 2], task.yaw_weight)
 
 
-def _tracking(now: Measurements, task: "Task") -> Array:
-    return tracking_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), task.target_speed)
+def _tracking(now: Measurements, goal: Goal, _: "Task") -> Array:
+    return tracking_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), goal.speed)
 
 
 SPEED: Final = RewardTerm("speed", _speed)
-"""Forward speed in the robot's frame, near the task's target."""
+"""Forward speed in the robot's frame, near the goal."""
 TRACKING: Final = RewardTerm("tracking", _tracking)
-"""Forward speed in the robot's frame, at the task's target and neither slower nor faster."""
+"""Forward speed in the robot's frame, at the goal and neither slower nor faster."""
 YAW: Final = RewardTerm("yaw", _yaw)
 """Less for turning."""
 FALL: Final = "fall"

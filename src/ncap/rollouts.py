@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.policies.controller import MOST_INDIVIDUALS, Command, Controller, check_seeds, numbers
-from ncap.rewards import FALL
+from ncap.rewards import FALL, Goal
 from ncap.rotations import pitch_of, roll_of
 from ncap.sim.camera import Camera
 from ncap.sim.simulation import Measurements, Simulation
@@ -91,6 +91,7 @@ class Arena:
         self.task, self.world = task, build(task)
         self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
         self.measured: Measurements
+        self.goal = Goal(speed=np.full(individuals, task.target_speed))
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
         """Begin the episodes of these seeds: equal seeds give equal friction, terrain and start."""
@@ -100,6 +101,7 @@ class Arena:
             noise = seeding.generator(seed, "start").uniform(-1, 1, self.task.joints) * self.task.start_noise
             episodes[seed] = (model, *self.world.standing(model, noise))
         models, qpos, qvel = zip(*(episodes[seed] for seed in seeds), strict=True)
+        self.goal.speed[ids] = [self.task.pace(seed).speed for seed in seeds]
         self.simulation.place(ids, models, np.array(qpos), np.array(qvel))
         self.measured = self.simulation.measure()
 
@@ -128,7 +130,9 @@ class Arena:
         upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch_of(now.up)) <= limit)
         below = now.position[:, 2] < LOST_HEIGHT  # beyond the end of the ground
         fallen = ~upright | now.trunk_touches | below | diverged
-        terms = {term.name: np.where(diverged, 0.0, term.value(now, self.task)) for term in self.task.rewards}
+        terms = {
+            term.name: np.where(diverged, 0.0, term.value(now, self.goal, self.task)) for term in self.task.rewards
+        }
         terms[FALL] = np.where(fallen, -self.task.fall_penalty, 0.0)
         return Outcome(terms, fallen, diverged)
 

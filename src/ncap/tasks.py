@@ -13,7 +13,7 @@ from ncap.rewards import SPEED, TRACKING, YAW, RewardTerm
 from ncap.sim.a1 import A1
 from ncap.sim.robot import SENSES, Robot, find_robot
 from ncap.sim.terrain import Bumpy, Flat, Terrain
-from ncap.sim.world import CONTACTS, Variation, World
+from ncap.sim.world import CONTACTS, PHYSICS, Variation, World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,8 @@ class Task:
     command: float = 0.2
     """Brainstem command that suits the task, in [0, 1], for a circuit that was not trained for it."""
     paces: tuple[Pace, ...] = ()
-    """Commands that a circuit is trained at, with a target speed each, by turns; empty: its own command only."""
+    """Commands that a circuit is trained at, with a target speed each: an episode's seed says which. Empty: its own
+    command and speed only."""
     rewards: tuple[RewardTerm, ...] = (SPEED, YAW)
     """What is rewarded, beside the penalty for a fall."""
     robot: Robot = A1
@@ -50,8 +51,8 @@ class Task:
     episode_seconds: float = 15.0
     control_dt: float = 0.030
     """Control step, s."""
-    physics_dt: float = 0.001
-    """Physics step, s."""
+    physics: str = "paper"
+    """Physics preset: see ncap.sim.world.PHYSICS."""
     friction: tuple[float, float] = (0.75, 1.25)
     """Range of the feet's sliding friction, drawn once an episode."""
     start_noise: float = 0.02
@@ -68,11 +69,13 @@ class Task:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.target_speed) and self.target_speed > 0):
             raise UserError(f"task {self.name}: target_speed must be positive and finite, not {self.target_speed:g}")
-        for name in ("episode_seconds", "control_dt", "physics_dt"):
+        for name in ("episode_seconds", "control_dt"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"task {self.name}: {name} must be a positive number of seconds")
         if self.contact not in CONTACTS:
             raise unknown_name("contact preset", self.contact, CONTACTS)
+        if self.physics not in PHYSICS:
+            raise unknown_name("physics preset", self.physics, PHYSICS)
         if not 0.0 <= self.command <= 1.0:
             raise UserError(f"task {self.name}: brainstem command {self.command:g} is outside [0, 1]")
         if not 0 < self.friction[0] <= self.friction[1]:
@@ -81,6 +84,10 @@ class Task:
     def at(self, pace: Pace) -> "Task":
         """The same task at one of its paces."""
         return replace(self, command=pace.command, target_speed=pace.speed, paces=())
+
+    def pace(self, seed: int) -> Pace:
+        """The command and the target speed of an episode."""
+        return self.paces[seed % len(self.paces)] if self.paces else Pace(command=self.command, speed=self.target_speed)
 
     @property
     def steps(self) -> int:
@@ -129,7 +136,7 @@ def with_robot(task: Task, robot: str | Robot) -> Task:
 @lru_cache(maxsize=32)
 def build(task: Task) -> World:
     """The task's world, compiled once."""
-    return World(task.robot, task.terrain, contact=task.contact, physics_dt=task.physics_dt)
+    return World(task.robot, task.terrain, contact=task.contact, physics=task.physics, control_dt=task.control_dt)
 
 
 def drawn_variation(task: Task, seed: int) -> Variation:

@@ -34,7 +34,7 @@ def test_another_bound_changes_the_sums_and_nothing_else(limit):
 
 def test_every_condition_is_another_and_the_last_is_the_usual_training(tmp_path):
     assert len(set(CONDITIONS.values())) == len(CONDITIONS) == 3
-    usual = Training(task="flat-walk", physics_dt=0.002, **SMALL).filled()
+    usual = Training(task="flat-walk", **SMALL).filled()
     *_, last = CONDITIONS.values()
     (first, second) = trainings("flat-walk", last, TINY, tmp_path / "leading.json")
     assert load_circuit(tmp_path / "leading.json") == animal()

@@ -243,7 +243,7 @@ def test_a_record_says_what_was_left_to_defaults():
     settings = asdict(Training(task="flat-run").filled())
     assert (settings["command"], settings["population"], settings["sigma"]) == (TASKS["flat-run"].command, 16, 0.14)
     assert (settings["policy"], settings["circuit"], settings["episodes"]) == ("ncap", "default", 3)
-    assert (settings["footfalls"], settings["physics_dt"]) == (0.5, 0.001)
+    assert (settings["footfalls"], settings["physics"]) == (0.5, "fast")
     assert Training(**settings) == Training(task="flat-run").filled()
 
 
@@ -276,17 +276,29 @@ def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(mon
         replace(training, training_seconds=0.01)
 
 
-def test_candidates_may_play_in_a_coarser_physics_step_and_tests_are_in_the_tasks_own(tmp_path):
-    coarse = replace(TRAINING, physics_dt=0.002, epochs=1)
-    policy = coarse.initial_policy()
-    first = coarse.evolution.start(policy.space, policy.space.initial)
-    chunks, test = epoch_chunks(coarse, policy, State(0, first, np.zeros((3, 40))))
-    assert {chunk.task.physics_dt for chunk in chunks} == {0.002}
-    assert test.task.physics_dt == coarse.world.physics_dt == 0.001
-    assert not np.array_equal(play(chunks[0]).returns, play(replace(chunks[0], task=TRAINING.practice)).returns)
-    for wrong in (0.0, -0.001, 0.0007, 0.06, float("nan")):  # a control step of 0.03 s has a whole number of them
-        with pytest.raises(UserError, match=r"physics_dt is .* s, which does not divide 0\.03 s"):
-            replace(TRAINING, physics_dt=wrong)
+def test_candidates_play_in_the_physics_of_the_training_and_tests_in_the_tasks_own():
+    policy = TRAINING.initial_policy()
+    first = TRAINING.evolution.start(policy.space, policy.space.initial)
+    chunks, test = epoch_chunks(TRAINING, policy, State(0, first, np.zeros((3, 40))))
+    assert {chunk.task.physics for chunk in chunks} == {"fast"}
+    assert test.task.physics == TRAINING.world.physics == "paper"
+    slow = replace(TRAINING, physics="paper")
+    assert not np.array_equal(play(chunks)[0].returns, play([replace(chunks[0], task=slow.practice)])[0].returns)
+    assert Training(task="flat-walk", algorithm="ppo").practice == replace(TASKS["flat-walk"], physics="fast")
+    with pytest.raises(UserError, match="unknown physics preset 'slow'; valid: paper, fast"):
+        replace(TRAINING, physics="slow")
+
+
+def test_chunks_played_together_give_what_each_gives_alone():
+    training = Training(task="flat-walk", policy="mlp:4", population=32, episodes=2, training_seconds=0.3)
+    policy = training.initial_policy()
+    first = training.evolution.start(policy.space, policy.space.initial)
+    chunks, _ = epoch_chunks(training, policy, State(0, first, np.zeros((3, 40))))
+    assert len(chunks) == 4
+    for one, alone in zip(play(chunks, threads=2), (play([chunk])[0] for chunk in chunks), strict=True):
+        assert np.array_equal(one.returns, alone.returns)
+        assert np.array_equal(one.moments, alone.moments)
+        assert (one.steps, one.falls) == (alone.steps, alone.falls)
 
 
 @pytest.mark.parametrize("footfalls", [0.0, 0.5, 20.0])
@@ -298,7 +310,7 @@ def test_candidates_are_ranked_by_the_mean_fitness_of_their_episodes(tmp_path, f
     halves = [tuple(range(16)), tuple(range(16, 32))]
     assert [chunk.indices for chunk in chunks] == halves * 2
     assert all(chunk.footfalls == (footfalls > 0) for chunk in chunks)
-    played = [play(replace(chunk, footfalls=True)) for chunk in chunks]
+    played = play([replace(chunk, footfalls=True) for chunk in chunks])
     returns, errors = (
         np.concatenate(part) for part in zip(*((p.returns, p.footfall_errors) for p in played), strict=True)
     )

@@ -37,12 +37,13 @@ def weights(folder: Path, executor, report=lambda row: None) -> np.ndarray:
 def dying_once(marks: Path):
     """`play`, but the worker that gets the second chunk of an epoch is killed the first time."""
 
-    def play_or_die(chunk):
+    def play_or_die(chunks):
+        (chunk,) = chunks
         mark = marks / f"killed-in-epoch-{chunk.epoch}"
         if chunk.indices and chunk.indices[0] == 16 and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return play(chunk)
+        return play(chunks)
 
     return play_or_die
 

@@ -44,16 +44,16 @@ def test_fitness_is_the_return_less_for_feet_that_do_not_follow():
 def test_what_is_measured_is_the_error_of_the_footfalls_and_0_where_nothing_is_measured():
     policy = NCAPPolicy(command=0.5)
     chunk = Chunk(task=SHORT, policy=policy, search=Search(mean=policy.space.initial), seeds=(3, 4, 5))
-    assert np.array_equal(play(chunk).footfall_errors, np.zeros(3))
-    measured = play(replace(chunk, footfalls=True))
+    assert np.array_equal(play([chunk])[0].footfall_errors, np.zeros(3))
+    (measured,) = play([replace(chunk, footfalls=True)])
     episodes = rollout(SHORT, policy.bind(np.tile(policy.space.initial, (3, 1))), [3, 4, 5], record=FOOTFALLS)
     assert np.array_equal(measured.footfall_errors, footfall_errors(policy, episodes))
-    assert np.array_equal(measured.returns, play(chunk).returns)
+    assert np.array_equal(measured.returns, play([chunk])[0].returns)
     assert measured.footfall_errors.min() > 0
     assert measured.footfall_errors.max() < 2
     network = MLPPolicy(hidden=(2,))
     other = Chunk(task=SHORT, policy=network, search=Search(mean=network.space.initial), seeds=(3, 4))
-    assert np.array_equal(play(other).footfall_errors, np.zeros(2))
+    assert np.array_equal(play([other])[0].footfall_errors, np.zeros(2))
 
 
 class Judge(LocalExecutor):

@@ -46,15 +46,14 @@ def alone(chunk, i):
     """The episode of a chunk, played by itself at the pace that its seed stands for."""
     seed = chunk.seeds[i]
     pace = SPEEDS.paces[seed % 5]
-    return play(
-        replace(
-            chunk,
-            task=replace(SPEEDS, paces=(), command=pace.command, target_speed=pace.speed),
-            policy=NCAPPolicy(command=pace.command),
-            seeds=(seed,),
-            indices=chunk.indices[i : i + 1],
-        )
+    one = replace(
+        chunk,
+        task=replace(SPEEDS, paces=(), command=pace.command, target_speed=pace.speed),
+        policy=NCAPPolicy(command=pace.command),
+        seeds=(seed,),
+        indices=chunk.indices[i : i + 1],
     )
+    return play([one])[0]
 
 
 @pytest.mark.parametrize("candidates", [True, False], ids=["candidates", "the mean"])
@@ -67,7 +66,7 @@ def test_the_seed_decides_the_pace_and_episodes_are_those_of_each_pace_by_itself
     )
     if candidates:
         chunk = replace(chunk, method=method, indices=(4, 0, 2, 5, 1, 9))
-    whole, parts = play(chunk), [alone(chunk, i) for i in range(6)]
+    whole, parts = play([chunk])[0], [alone(chunk, i) for i in range(6)]
     assert np.array_equal(whole.returns, [part.returns[0] for part in parts])
     assert np.array_equal(whole.footfall_errors, [part.footfall_errors[0] for part in parts])
     assert (whole.steps, whole.falls) == (sum(part.steps for part in parts), sum(part.falls for part in parts))
@@ -78,7 +77,9 @@ def test_paces_are_rewarded_by_their_own_speeds():
     # a robot that stands gets 1 - v / 0.6 at the speed v, and nothing from 0.6 m/s on
     longer = replace(SPEEDS, episode_seconds=3.0)
     chunk = Chunk(task=longer, policy=NCAPPolicy(), search=Search(mean=np.zeros(100)), seeds=tuple(range(5)))
-    assert play(chunk).returns == pytest.approx([max(0.0, 1 - pace.speed / 0.6) for pace in SPEEDS.paces], abs=0.02)
+    assert play([chunk])[0].returns == pytest.approx(
+        [max(0.0, 1 - pace.speed / 0.6) for pace in SPEEDS.paces], abs=0.02
+    )
 
 
 def chunks_of(training, epoch=0):

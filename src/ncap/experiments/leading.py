@@ -25,8 +25,6 @@ from ncap.report.tables import write_table
 TASKS: Final = ("flat-walk",)
 EPOCHS: Final = 20
 """Epochs of a training, unless the scale has fewer."""
-PHYSICS_DT: Final = 0.002
-"""Physics step of training episodes, s; everything that is reported is played in the task's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +71,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
 def trainings(task: str, condition: Condition, scale: Scale, table: Path) -> list[Training]:
     """One training per seed of a condition, whose circuit is written to a file."""
     save_circuit(limited(animal(), condition.limit), table)
-    settings = dict(scale.ncap) | {"epochs": min(EPOCHS, scale.ncap["epochs"]), "physics_dt": PHYSICS_DT}
+    settings = dict(scale.ncap) | {"epochs": min(EPOCHS, scale.ncap["epochs"])}
     whole = Training(task=task, circuit=str(table), footfalls=condition.footfalls, **settings)
     return [replace(whole, seed=seed).filled() for seed in range(scale.seeds)]
 

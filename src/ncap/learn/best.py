@@ -56,9 +56,9 @@ def choose(
     """
     seeds = FINAL_SEEDS[:epochs]
     candidates = {one.about["epoch"]: one for one in (*_finalists(run).values(), last)}
-    returns, fitness = {}, {}
-    for epoch, one in candidates.items():
-        chunks = [
+    parts = range(0, len(seeds), CHUNK)
+    played = executor.play(
+        [
             Chunk(
                 task=task,
                 policy=one.policy,
@@ -66,11 +66,15 @@ def choose(
                 seeds=seeds[first:][:CHUNK],
                 footfalls=footfall_weight > 0,
             )
-            for first in range(0, len(seeds), CHUNK)
+            for one in candidates.values()
+            for first in parts
         ]
-        played = executor.play(chunks)
-        returns[epoch] = float(np.concatenate([one.returns for one in played]).mean())
-        fitness[epoch] = float(np.concatenate([one.fitness(footfall_weight) for one in played]).mean())
+    )
+    returns, fitness = {}, {}
+    for number, epoch in enumerate(candidates):
+        own = played[number * len(parts) :][: len(parts)]
+        returns[epoch] = float(np.concatenate([one.returns for one in own]).mean())
+        fitness[epoch] = float(np.concatenate([one.fitness(footfall_weight) for one in own]).mean())
     best = candidates[max(fitness, key=lambda epoch: fitness[epoch])]
     final = best.about | {"final_return": returns[best.about["epoch"]]}
     replace(best, about=final).save(run.folder / "best.safetensors")

@@ -8,7 +8,8 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Protocol
 
 import numpy as np
@@ -26,6 +27,9 @@ from ncap.tasks import Task
 Array = NDArray[np.float64]
 
 CHUNK: Final = 16
+"""Individuals in a chunk."""
+TOGETHER: Final = 16
+"""Chunks that are played together in one process: more would take memory and save nothing."""
 ANSWER_SECONDS: Final = 10.0
 """Time in which a Ray cluster must answer, s. Ray itself would try for minutes."""
 _GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
@@ -73,59 +77,53 @@ class Played:
         return self.returns - footfall_weight * self.footfall_errors
 
 
-def play(chunk: Chunk, threads: int = 1) -> Played:
-    """Play a chunk here. The seed of an episode says which pace of the task it has, if there are several."""
-    paces = chunk.task.paces
-    if not paces:
-        return _play(chunk, threads)
-    parts = []
-    returns, errors = np.empty((2, len(chunk.seeds)))
-    for number, pace in enumerate(paces):
-        places = [i for i, seed in enumerate(chunk.seeds) if seed % len(paces) == number]
-        if places:
-            part = replace(
-                chunk,
-                task=chunk.task.at(pace),
-                policy=replace(chunk.policy, command=pace.command),  # type: ignore[type-var]
-                seeds=tuple(chunk.seeds[i] for i in places),
-                indices=tuple(chunk.indices[i] for i in places) if chunk.indices else (),
-            )
-            parts.append(_play(part, threads))
-            returns[places], errors[places] = parts[-1].returns, parts[-1].footfall_errors
-    return Played(
-        returns=returns,
-        falls=sum(part.falls for part in parts),
-        steps=sum(part.steps for part in parts),
-        cpu_seconds=sum(part.cpu_seconds for part in parts),
-        moments=None,
-        footfall_errors=errors,
-    )
-
-
-def _play(chunk: Chunk, threads: int) -> Played:
+def play(chunks: Sequence[Chunk], threads: int = 1) -> list[Played]:
+    """Play chunks of one task and one policy together, here. Nobody's result depends on who else plays."""
     started = time.process_time()
-    policy = chunk.policy
-    if chunk.method is None:
-        theta = np.tile(chunk.search.mean, (len(chunk.seeds), 1))
-    else:
-        theta = chunk.method.candidates(policy.space, chunk.search, chunk.seed, chunk.epoch, chunk.indices)
-    record = (*(("observation",) if chunk.moments else ()), *(FOOTFALLS if chunk.footfalls else ()))
-    episodes = rollout(chunk.task, policy.bind(theta), chunk.seeds, threads=threads, record=record)
-    moments, errors = None, np.zeros(len(chunk.seeds))
-    if chunk.footfalls and isinstance(policy, NCAPPolicy):
-        errors = footfall_errors(policy, episodes)
-    if chunk.moments:
-        seen = episodes.signals["observation"]
-        seen = seen.reshape(-1, seen.shape[-2] * seen.shape[-1])
-        moments = moments_of(seen[np.isfinite(seen[:, 0])])
-    return Played(
-        returns=episodes.returns,
-        falls=int(episodes.fell.sum()),
-        steps=int(episodes.steps.sum()),
-        cpu_seconds=time.process_time() - started,
-        moments=moments,
-        footfall_errors=errors,
+    task, policy = chunks[0].task, chunks[0].policy
+    seeds = [seed for chunk in chunks for seed in chunk.seeds]
+    wanted = {
+        **dict.fromkeys(("observation",) if any(chunk.moments for chunk in chunks) else ()),
+        **dict.fromkeys(FOOTFALLS if any(chunk.footfalls for chunk in chunks) else ()),
+    }
+    episodes = rollout(
+        task,
+        policy.bind(np.concatenate([_weights(chunk) for chunk in chunks])),
+        seeds,
+        command=np.array([task.pace(seed).command for seed in seeds]) if task.paces else None,
+        threads=threads,
+        record=tuple(wanted),
     )
+    errors = np.zeros(len(seeds))
+    if any(chunk.footfalls for chunk in chunks) and isinstance(policy, NCAPPolicy):
+        errors = footfall_errors(policy, episodes)
+    found, first, spent = [], 0, time.process_time() - started
+    for chunk in chunks:
+        own = slice(first, first + len(chunk.seeds))
+        first = own.stop
+        moments, steps = None, int(episodes.steps[own].sum())
+        if chunk.moments:
+            seen = episodes.signals["observation"][own]
+            seen = seen.reshape(-1, seen.shape[-2] * seen.shape[-1])
+            moments = moments_of(seen[np.isfinite(seen[:, 0])])
+        found.append(
+            Played(
+                returns=episodes.returns[own],
+                falls=int(episodes.fell[own].sum()),
+                steps=steps,
+                cpu_seconds=spent * steps / max(1, int(episodes.steps.sum())),
+                moments=moments,
+                footfall_errors=errors[own],
+            )
+        )
+    return found
+
+
+def _weights(chunk: Chunk) -> Array:
+    """(P, D) the weights of everybody in a chunk."""
+    if chunk.method is None:
+        return np.tile(chunk.search.mean, (len(chunk.seeds), 1))
+    return chunk.method.candidates(chunk.policy.space, chunk.search, chunk.seed, chunk.epoch, chunk.indices)
 
 
 class Executor(Protocol):
@@ -141,14 +139,19 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """Chunks one after the other in this process, each on several threads."""
+    """Chunks in this process, on several threads. Those of one task and policy are played together."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
 
     def play(self, chunks: Sequence[Chunk]) -> list[Played]:
         """Results in the order of the chunks."""
-        return [play(chunk, self.threads) for chunk in chunks]
+        found: list[Played] = []
+        for _, same in groupby(chunks, lambda chunk: (chunk.task, chunk.policy)):
+            alike = list(same)
+            for first in range(0, len(alike), TOGETHER):
+                found += play(alike[first : first + TOGETHER], self.threads)
+        return found
 
     def close(self) -> None:
         """Nothing to release."""
@@ -202,8 +205,8 @@ class RayExecutor:
 
     def play(self, chunks: Sequence[Chunk]) -> list[Played]:
         """Results in the order of the chunks."""
-        played: list[Played] = self._ray.get([self._play.remote(chunk) for chunk in chunks])
-        return played
+        played: list[list[Played]] = self._ray.get([self._play.remote([chunk]) for chunk in chunks])
+        return [one for (one,) in played]
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""

@@ -76,7 +76,7 @@ def make_learner(training: Training, policy: "Trainee", threads: int) -> tuple["
     from ncap.learn.interfaces import Interface, Joints, RhythmDrive
     from ncap.learn.vec_env import BatchedVecEnv
 
-    world = training.world
+    world = training.practice
     interface: Interface = Joints(world.senses, world.joints)
     if not isinstance(policy, MLPPolicy):
         interface = RhythmDrive(policy, training.environments)
@@ -151,6 +151,6 @@ def reinforce(
 def _tested(training: Training, run: Run, learner: Learner, state: State, threads: int) -> tuple[TrainedPolicy, Played]:
     """The policy as it is now, and its test episodes, played without exploration."""
     policy, theta = learner.exported()
-    tested = play(Chunk(task=training.world, policy=policy, search=Search(mean=theta), seeds=TEST_SEEDS), threads)
+    (tested,) = play([Chunk(task=training.world, policy=policy, search=Search(mean=theta), seeds=TEST_SEEDS)], threads)
     about = run.about | {"epoch": state.epoch, "test_return": float(tested.returns.mean())}
     return TrainedPolicy(policy=policy, theta=theta, about=about), tested

@@ -39,7 +39,7 @@ _MOST: Final = {"epochs": 1_000_000, "environments": 4096, "population": 100_000
 FOOTFALL_WEIGHT: Final = 0.5
 LARGEST_FOOTFALL_WEIGHT: Final = 100.0
 _EVOLUTION_ONLY: Final = (
-    *("target_speed", "start", "population", "episodes", "training_seconds", "physics_dt", "sigma", "footfalls"),
+    *("target_speed", "start", "population", "episodes", "training_seconds", "sigma", "footfalls"),
 )
 _CIRCUIT_ONLY: Final = ("command", "circuit", "without", "trainable", "footfalls")
 
@@ -74,6 +74,9 @@ class Training:
     one. It does not count when trainings are compared, as folders move."""
     contact: str = "default"
     """Contact preset: default, elliptic or released."""
+    physics: str = "fast"
+    """Physics preset of training episodes: fast or paper. Tests, and the choice of the best policy, are always played
+    in the task's own."""
     seed: int = 0
     """Seed of the run. The same seed gives the same weights, bit for bit."""
     epochs: int | None = None
@@ -88,9 +91,6 @@ class Training:
     make a steadier policy."""
     training_seconds: float | None = None
     """Length of these episodes, s; by default 5 with CMA-ES, 15 with ARS."""
-    physics_dt: float | None = None
-    """Physics step of these episodes, s; by default the task's 0.001. 0.002 takes half the time. Tests, and the choice
-    of the best policy, are always played in the task's own step."""
     sigma: float | None = None
     """Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's."""
     footfalls: float | None = None
@@ -127,10 +127,7 @@ class Training:
         world, policy = self.world, self.initial_policy()
         if self.training_seconds is not None and self.training_seconds < world.control_dt:
             raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
-        if self.physics_dt is not None:
-            steps = world.control_dt / self.physics_dt if self.physics_dt > 0 else 0.0
-            if not (steps >= 1 and abs(steps - round(steps)) < 1e-6):
-                raise UserError(f"physics_dt is {self.physics_dt:g} s, which does not divide {world.control_dt:g} s")
+        replace(world, physics=self.physics)  # it complains about an unknown one
         if not math.isclose(policy.control_dt, world.control_dt):
             raise UserError(
                 f"the policy acts every {policy.control_dt:g} s, but {world.name} every {world.control_dt:g} s"
@@ -194,15 +191,17 @@ class Training:
 
     @property
     def practice(self) -> "Task":
-        """The task as candidates of evolution play it: perhaps shorter than a test."""
+        """The task as it is played in training: in another physics, and by candidates of evolution perhaps shorter."""
         from ncap.learn.presets import EPISODES
 
-        whole = self.world
+        whole = replace(self.world, physics=self.physics)
+        if self.algorithm != "evolution":
+            return whole
         seconds = self.training_seconds
         if seconds is None:
             usual = EPISODES[type(self.evolution)][1]
             seconds = whole.episode_seconds if usual is None else min(usual, whole.episode_seconds)
-        return replace(whole, episode_seconds=seconds, physics_dt=self.physics_dt or whole.physics_dt)
+        return replace(whole, episode_seconds=seconds)
 
     @property
     def candidate_episodes(self) -> int:
@@ -295,8 +294,7 @@ class Training:
         if self.algorithm == "evolution":
             method = self.evolution
             values |= {"population": method.population, "sigma": method.sigma, "episodes": self.candidate_episodes}
-            practice = self.practice
-            values |= {"training_seconds": practice.episode_seconds, "physics_dt": practice.physics_dt}
+            values |= {"training_seconds": self.practice.episode_seconds}
             if self.trains_circuit:
                 values |= {"footfalls": self.footfall_weight}
         return replace(self, **values)

@@ -1,6 +1,7 @@
 """A robot on a terrain, compiled for MuJoCo, and its variants for single episodes (friction, mass, gains, bumps)."""
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -50,6 +51,26 @@ CONTACTS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class Physics:
+    """How time is cut into steps. Presets in PHYSICS."""
+
+    longest_step: float
+    """s. A control step is cut into as few equal steps as this allows."""
+    integrator: Literal["euler", "implicitfast"]
+
+    def step(self, control_dt: float) -> float:
+        """The physics step within a control step, s."""
+        return control_dt / math.ceil(control_dt / self.longest_step - 1e-9)
+
+
+PHYSICS: Final = {
+    "paper": Physics(longest_step=0.001, integrator="euler"),
+    "fast": Physics(longest_step=0.003, integrator="implicitfast"),
+}
+"""The paper's, in which everything is reported, and one to train in; docs/reference-notes.md compares them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variation:
     """What may differ from one simulation to the next without compiling anew."""
 
@@ -66,11 +87,22 @@ class Variation:
 class World:
     """A compiled robot and terrain. Never changed: `variant` gives a model of its own to every episode."""
 
-    def __init__(self, robot: Robot, terrain: Terrain, *, contact: str = "default", physics_dt: float = 0.001) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        terrain: Terrain,
+        *,
+        contact: str = "default",
+        physics: str = "paper",
+        control_dt: float = 0.030,
+    ) -> None:
+        """Compile with presets of contacts and physics, for control steps of this length, s."""
         if contact not in CONTACTS:
             raise unknown_name("contact preset", contact, CONTACTS)
+        if physics not in PHYSICS:
+            raise unknown_name("physics preset", physics, PHYSICS)
         self.robot, self.terrain = robot, terrain
-        self.model = _compile(robot, terrain, CONTACTS[contact], physics_dt)
+        self.model = _compile(robot, terrain, CONTACTS[contact], PHYSICS[physics], control_dt)
         joints = [self.model.joint(name) for names in robot.joints for name in names]
         self.position_columns: Indices = np.array([int(joint.qposadr[0]) for joint in joints])
         self.velocity_columns: Indices = np.array([int(joint.dofadr[0]) for joint in joints])
@@ -134,7 +166,7 @@ class World:
         return float(heights[cells(y, -grid.aside), cells(x, -grid.behind)].max()) * grid.top
 
 
-def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics_dt: float) -> mujoco.MjModel:
+def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics: Physics, control_dt: float) -> mujoco.MjModel:
     try:
         if robot.model_xml:
             spec = mujoco.MjSpec.from_string(robot.model_xml)
@@ -142,8 +174,8 @@ def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics_dt: float
             spec = mujoco.MjSpec.from_file(str(robot.model))
     except (ValueError, FileNotFoundError) as error:
         raise UserError(f"robot {robot.name}: cannot read {robot.model}: {error}") from None
-    spec.option.timestep = physics_dt
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    spec.option.timestep = physics.step(control_dt)
+    spec.option.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{physics.integrator.upper()}")
     spec.option.cone = getattr(mujoco.mjtCone, f"mjCONE_{contact.cone.upper()}")
     spec.option.noslip_iterations = contact.noslip_iterations
     _check_names(spec, robot)

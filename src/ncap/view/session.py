@@ -189,6 +189,7 @@ class Session:
         return replace(
             self._base,
             target_speed=now.target_speed,
+            paces=(),
             terrain=self._terrain(now.bumpiness),
             friction=(now.friction, now.friction),
             variation=replace(self._base.variation, trunk_mass_scale=now.trunk_mass_scale, kp=now.kp, kd=now.kd),
@@ -255,6 +256,7 @@ class Session:
             self.reset()
         elif changed & {"friction", "trunk_mass_scale", "kp", "kd", "target_speed"}:
             self.arena.task = self._task()
+            self.arena.goal.speed[:] = after.target_speed
             model = self.arena.world.variant(drawn_variation(self.arena.task, self.seed))
             self.arena.simulation.exchange(np.array([ROBOT, GHOST]), [model, model])
 
