@@ -1,21 +1,32 @@
 """Orientations: rotation matrices, the vertical in the trunk's frame, roll, pitch and tilt. Quaternions are w x y z."""
 
 import math
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# every entry of a rotation matrix, in rows, is one or nothing, plus or minus a sum of two doubled products of w x y z
+_PRODUCTS: Final = [[("yy", "zz"), ("xy", "wz"), ("xz", "wy")],
+                    [("xy", "wz"), ("xx", "zz"), ("yz", "wx")],
+                    [("xz", "wy"), ("yz", "wx"), ("xx", "yy")]]  # fmt: skip
+_FIRST, _SECOND = (
+    np.array([4 * "wxyz".index(pair[i][0]) + "wxyz".index(pair[i][1]) for row in _PRODUCTS for pair in row])
+    for i in (0, 1)
+)
+_ONES: Final = np.eye(3).ravel()
+_OUTER: Final = 1 - 2 * _ONES
+_INNER: Final = np.array([[1, -1, 1], [1, 1, -1], [-1, 1, 1]], float).ravel()
+
 
 def rotation_of(quaternion: Array) -> Array:
     """(n, 3, 3) from the trunk's frame to the world's, of unit quaternions (n, 4)."""
-    w, x, y, z = quaternion.T
-    rotation = np.empty((len(quaternion), 3, 3))
-    rotation[:, 0] = np.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)), axis=1)
-    rotation[:, 1] = np.stack((2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)), axis=1)
-    rotation[:, 2] = np.stack((2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), axis=1)
-    return rotation
+    doubled = (2 * quaternion)[:, :, None] * quaternion[:, None]
+    products = doubled.reshape(len(quaternion), 16)
+    rotation: Array = _ONES + _OUTER * (products[:, _FIRST] + _INNER * products[:, _SECOND])
+    return rotation.reshape(len(quaternion), 3, 3)
 
 
 def pitch_of(up: Array) -> Array:

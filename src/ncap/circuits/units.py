@@ -164,8 +164,11 @@ class BasicGroup:
 
     def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
         """((voltage,), output) after dt; drive (P, n) is bias plus synaptic input."""
-        voltage = (state[0] + self.rate * _clip(drive, -1.0)) / self.divisor
-        return (voltage,), np.maximum(voltage, 0.0)  # never above 1, because the drive is not
+        voltage = _clip(drive, _MINUS_ONE)
+        voltage *= self.rate
+        voltage += state[0]
+        voltage /= self.divisor
+        return (voltage,), np.maximum(voltage, _ZERO)  # never above 1, because the drive is not
 
 
 class OscillatorGroup:
@@ -192,15 +195,24 @@ class OscillatorGroup:
 
     def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
         """((adaptation, active), output) after dt; drive (P, n) is bias plus synaptic input."""
-        adaptation, active = state
-        adaptation = (adaptation + self.rate * ~active) / self.divisor
-        thresholds = self.base + _clip(drive, 0.0)[:, None] * self.slope  # (P, 2, n)
-        stay = adaptation > thresholds[:, 0]
+        before, active = state
+        quiet = ~active
+        adaptation: Array = self.rate * quiet
+        adaptation += before
+        adaptation /= self.divisor
+        excited = _clip(drive, _ZERO)
+        stay = adaptation > self.base[0] + excited * self.slope[0]
         if self._can_be_tonic:
             stay |= drive > self.tonic_drive
-        begin = (adaptation >= thresholds[:, 1]) & (drive >= 0.0)
-        active = np.where(active, stay, begin)
-        return (adaptation, active), active * (0.5 + 0.5 * adaptation)
+        stay &= active
+        begin = adaptation >= self.base[1] + excited * self.slope[1]
+        begin &= drive >= _ZERO
+        begin &= quiet
+        begin |= stay
+        output = 0.5 * adaptation
+        output += 0.5
+        output *= begin
+        return (adaptation, begin), output
 
 
 class SumGroup:
@@ -232,7 +244,7 @@ class RectifierGroup:
 
     def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
         """((), the drive within [0, 1])."""
-        return (), _clip(drive, 0.0)
+        return (), _clip(drive, _ZERO)
 
 
 class TanhGroup:
@@ -265,9 +277,14 @@ def unit_name(unit: Unit) -> str:
     raise UserError(f"neuron type {type(unit).__name__} is not in ncap.circuits.units.UNITS: put it there by a name")
 
 
-def _clip(values: Array, low: float) -> Array:
-    """Values limited to [low, 1]; np.clip would cost more than all the rest on small arrays."""
-    return np.minimum(np.maximum(values, low), 1.0)
+_MINUS_ONE, _ZERO, _ONE = np.array([[[-1.0]], [[0.0]], [[1.0]]])
+"""Arrays: on small ones, NumPy takes as long to convert a number as to compute."""
+
+
+def _clip(values: Array, low: Array) -> Array:
+    """Values limited to [low, 1], a new array; np.clip would cost more than all the rest on small arrays."""
+    limited: Array = np.maximum(values, low)
+    return np.minimum(limited, _ONE, out=limited)
 
 
 def _require_positive(unit: BasicUnit | OscillatorUnit | SumUnit, *fields: str) -> None:
