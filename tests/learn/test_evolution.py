@@ -35,7 +35,7 @@ from dataclasses import replace
 from ncap import tasks
 tasks.TASKS["flat-walk"] = replace(tasks.TASKS["flat-walk"], episode_seconds=0.3)
 """
-TRAINING = Training(task="flat-walk", epochs=4, seed=5, episodes=1, training_seconds=0.3)
+TRAINING = Training(task="flat-walk", epochs=4, seed=5, population=16, episodes=1, training_seconds=0.3)
 
 
 @pytest.fixture(autouse=True)
@@ -241,7 +241,7 @@ def test_a_table_with_other_columns_is_set_aside_and_not_written_to(tmp_path):
 
 def test_a_record_says_what_was_left_to_defaults():
     settings = asdict(Training(task="flat-run").filled())
-    assert (settings["command"], settings["population"], settings["sigma"]) == (TASKS["flat-run"].command, 16, 0.14)
+    assert (settings["command"], settings["population"], settings["sigma"]) == (TASKS["flat-run"].command, 8, 0.14)
     assert (settings["policy"], settings["circuit"], settings["episodes"]) == ("ncap", "default", 3)
     assert (settings["footfalls"], settings["physics"]) == (0.5, "fast")
     assert Training(**settings) == Training(task="flat-run").filled()
@@ -460,6 +460,6 @@ def test_training_improves_on_the_untrained_circuit(tmp_path, monkeypatch):
     rows = read_progress(tmp_path / "run")
     assert rows[0]["test_return"] > 0.6  # it walks before it is trained
     fitness = [row["test_return"] - 0.5 * row["test_footfall_error"] for row in rows]
-    assert max(fitness) > fitness[0] + 0.05, time.process_time() - started
-    assert rows[-1]["best_return"] > rows[0]["test_return"] + 0.05
+    assert max(fitness) > fitness[0] + 0.1, time.process_time() - started
+    assert rows[-1]["best_return"] > rows[0]["test_return"] + 0.1
     assert read_tensors(tmp_path / "run" / "best.safetensors")

@@ -8,8 +8,9 @@ from hypothesis.extra.numpy import arrays
 from ncap.errors import UserError
 from ncap.learn.ars import ARS, shape_returns
 from ncap.learn.cma import CMA
+from ncap.learn.modulators import GAIN, REFLEX, SINGLE, TOGETHER, coordinates
 from ncap.learn.presets import PRESETS
-from ncap.learn.search import direction
+from ncap.learn.search import Search, direction
 from ncap.params import Block, ParamSpace
 from ncap.policies.ncap import NCAPPolicy
 
@@ -62,38 +63,80 @@ def test_cma_agrees_with_the_cmaes_library_over_many_epochs():
     assert ours.memory["sigma"][0] == pytest.approx(theirs._sigma, rel=1e-9)
 
 
-PATTERNED = ParamSpace([Block(name=name, initial=np.zeros(4)) for name in ("AF.fore", "RG", "PF.hind", "PF.hind.bias")])
-WIDER = np.repeat([1.0, 1.0, 3.0, 3.0], 4)  # what a pattern_scale of 3 does to each of its weights
+def modulated(population=8, sigma=0.3, **settings):
+    return CMA(population=population, sigma=sigma, modulated=True, **settings)
 
 
-def test_the_first_candidates_lie_pattern_scale_times_farther_out_in_the_weights_of_the_pattern():
-    plain, wide = (CMA(population=400, sigma=0.14, pattern_scale=scale) for scale in (1.0, 3.0))
-    rows, far = (m.candidates(PATTERNED, m.start(PATTERNED, np.ones(16)), 0, 0, range(400)) for m in (plain, wide))
-    assert far - 1 == pytest.approx(WIDER * (rows - 1), abs=1e-12)
-    # the standard deviation of 4 · 400 = 1600 normal numbers is known to 1 / sqrt(3200) = 1.8 %
-    spread = (far - 1).reshape(400, 4, 4).std(axis=(0, 2))
-    assert spread == pytest.approx([0.14, 0.14, 0.42, 0.42], rel=0.08)
+def test_a_circuit_is_searched_in_its_weights_and_in_modulators_that_move_many_of_them():
+    space = NCAPPolicy().space
+    directions, sizes = coordinates(space, space.initial)
+    assert directions.shape == (112, 100)
+    assert np.array_equal(directions[:100], np.eye(100))
+    assert np.linalg.norm(directions, axis=1) == pytest.approx(np.ones(112))
+    pattern = np.array([name.startswith("PF") for name in space.names])
+    assert set(sizes[:100][pattern]) == {SINGLE}
+    assert set(sizes[:100][~pattern]) == {REFLEX}
+    for both, size in zip(directions[100:110], sizes[100:110], strict=True):
+        fore, hind = (space.names[i] for i in np.flatnonzero(both))
+        assert hind == fore.replace("fore", "hind")
+        assert size == TOGETHER
+    for gain, joint in zip(directions[110:], ("thigh", "calf"), strict=True):
+        moved = [f": {joint} < " in name for name in space.names]
+        assert np.array_equal(gain != 0, moved)
+        assert gain[moved] / space.initial[moved] == pytest.approx(np.full(8, gain[moved][0] / space.initial[moved][0]))
+    assert list(sizes[110:]) == [GAIN, GAIN]
 
 
-def test_a_wider_start_in_some_weights_is_a_search_in_coordinates_that_are_as_much_wider():
-    plain, wide = (CMA(population=8, sigma=0.3, pattern_scale=scale) for scale in (1.0, 3.0))
-    one, other = plain.start(PATTERNED, np.zeros(16)), wide.start(PATTERNED, np.zeros(16))
-    for epoch in range(30):
-        rows, far = plain.candidates(PATTERNED, one, 0, epoch, range(8)), wide.candidates(
-            PATTERNED, other, 0, epoch, range(8))  # fmt: skip
-        assert far == pytest.approx(WIDER * rows, rel=1e-9, abs=1e-12)
-        one = plain.update(PATTERNED, one, 0, epoch, -((rows - 1) ** 2).sum(axis=1))
-        other = wide.update(PATTERNED, other, 0, epoch, -((far / WIDER - 1) ** 2).sum(axis=1))
-    assert other.mean == pytest.approx(WIDER * one.mean, rel=1e-9)
-    assert np.linalg.norm(one.mean - 1) < 0.5 * 4  # it has gone somewhere
+def test_the_first_candidates_are_as_wide_as_their_coordinates():
+    space, method = NCAPPolicy().space, modulated(population=2000, sigma=0.01)
+    free = ParamSpace([Block(name=b.name, initial=b.initial, labels=b.labels) for b in space.blocks])  # no signs
+    directions, sizes = coordinates(free, space.initial)
+    rows = method.candidates(free, method.start(free, space.initial), 0, 0, range(2000))
+    expected = np.sqrt(((sizes[:, None] * directions) ** 2).sum(axis=0)) * 0.01
+    # a standard deviation from 2000 normal numbers is known to 1 / sqrt(4000) = 1.6 %
+    assert (rows - space.initial).std(axis=0) == pytest.approx(expected, rel=0.08)
 
 
-def test_the_usual_training_of_a_circuit_starts_with_steps_of_the_pattern_three_times_as_large():
-    method, space = PRESETS["default"]["ncap"], NCAPPolicy().space
-    variance = space.unpack(method.start(space, space.initial).memory["variance"])
-    assert {name: set(values.ravel()) for name, values in variance.items()} == {
-        "AF.fore": {1}, "AF.hind": {1}, "PF.fore": {9}, "PF.fore.bias": {9}, "PF.hind": {9}, "PF.hind.bias": {9},
-    }  # fmt: skip
+def test_a_change_of_all_strides_is_found_sooner_with_modulators():
+    space = NCAPPolicy().space
+    pattern = np.array([name.startswith("PF") for name in space.names])
+    target = np.where(pattern, 1.8 * space.initial, space.initial)  # all strides and lifts larger
+
+    def left(method, seed):
+        """Share of the way that is left after three epochs."""
+        search = method.start(space, space.initial)
+        for epoch in range(3):
+            rows = method.candidates(space, search, seed, epoch, range(8))
+            search = method.update(space, search, seed, epoch, -((rows - target)[:, pattern] ** 2).sum(axis=1))
+        return np.linalg.norm((search.mean - target)[pattern]) / np.linalg.norm((space.initial - target)[pattern])
+
+    with_them, without = (
+        np.mean([left(method, seed) for seed in range(10)])
+        for method in (modulated(sigma=0.14), CMA(population=8, sigma=0.14))
+    )
+    assert with_them < 0.65 < 0.75 < without
+
+
+def test_a_search_with_modulators_that_is_interrupted_goes_on_as_if_it_was_not():
+    space, method = NCAPPolicy().space, modulated()
+    search = method.start(space, space.initial)
+    for epoch in range(3):
+        rows = method.candidates(space, search, 5, epoch, range(8))
+        search = method.update(space, search, 5, epoch, -(rows**2).sum(axis=1))
+    again = Search(mean=search.mean.copy(), memory={name: values.copy() for name, values in search.memory.items()})
+    assert np.array_equal(
+        method.candidates(space, search, 5, 3, [6, 1]), method.candidates(space, again, 5, 3, range(8))[[6, 1]]
+    )
+    assert np.array_equal(search.mean, space.constrain(search.mean))
+
+
+def test_cooling_shrinks_the_step_size_beside_its_adaptation():
+    warm, cool = CMA(population=8, sigma=0.1), CMA(population=8, sigma=0.1, cooling=0.9)
+    returns = np.arange(8.0)
+    sigmas = [m.update(FREE, m.start(FREE, np.zeros(5)), 0, 0, returns).memory["sigma"][0] for m in (warm, cool)]
+    assert sigmas[1] == pytest.approx(0.9 * sigmas[0])
+    with pytest.raises(UserError, match=r"cooling in \(0, 1\], not 1\.1"):
+        CMA(population=8, sigma=0.1, cooling=1.1)
 
 
 def test_weights_held_back_by_their_signs_do_not_upset_the_step_size():

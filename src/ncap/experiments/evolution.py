@@ -14,12 +14,15 @@ from ncap.report.tables import write_table
 
 TASK: Final = "flat-walk"
 CONDITIONS: Final[dict[str, dict[str, Any]]] = {
-    "CMA-ES, diagonal, 3 × 5 s": {"preset": "default", "episodes": 3, "training_seconds": 5.0},
-    "CMA-ES, diagonal, 1 × 15 s": {"preset": "default", "episodes": 1, "training_seconds": 15.0},
-    "ARS, 8 pairs, σ 0.14": {"preset": "ars"},
+    "neuromodulators": {},
+    "the same, 16 candidates": {"population": 16},
+    "the same, σ 0.07": {"sigma": 0.07},
+    "the same, 1 × 15 s": {"episodes": 1, "training_seconds": 15.0},
+    "single weights": {"preset": "plain"},
+    "ARS": {"preset": "ars"},
     "ARS as released": {"preset": "released"},
 }
-"""Settings of Training by the names in table and figure."""
+"""Settings of Training by the names in table and figure; the first is the default of `ncap train`."""
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
@@ -51,6 +54,8 @@ def _row(name: str, found: list[Curve]) -> dict[str, object]:
         "condition": name,
         "rollouts_to_0.9": ", ".join("never" if np.isinf(n) else f"{n:.0f}" for n in needed),
         "median": np.median(needed),
+        "median_steps": np.median([curve.until_learned("steps") for curve in found]),
+        "median_cpu_seconds": np.median([curve.until_learned("cpu_seconds") for curve in found]),
         "best": np.mean([curve.returns.max() for curve in found]),
         "last": np.mean([curve.returns[-1] for curve in found]),
     }

@@ -122,7 +122,7 @@ def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[l
             indices=tuple(indices),
             moments=isinstance(policy, MLPPolicy),
         )
-        for episode in _by_turns(draws.integers(2**31, 2**32, training.candidate_episodes), len(training.world.paces))
+        for episode in _by_turns(draws.integers(2**31, 2**32, training.episodes_in(epoch)), len(training.world.paces))
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
     return chunks, test

@@ -7,12 +7,16 @@ from ncap.learn.cma import CMA
 
 PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
     "default": {
-        "ncap": CMA(population=16, sigma=0.14, pattern_scale=3.0),
-        "mlp": ARS(population=64, sigma=0.05),
+        "ncap": CMA(population=8, sigma=0.14, modulated=True, cooling=0.97),
+        "mlp": ARS(population=64, sigma=0.1),
+    },
+    "plain": {
+        "ncap": CMA(population=16, sigma=0.14),
+        "mlp": ARS(population=64, sigma=0.1),
     },
     "ars": {
         "ncap": ARS(population=16, sigma=0.14),
-        "mlp": ARS(population=64, sigma=0.05),
+        "mlp": ARS(population=64, sigma=0.1),
     },
     "paper": {
         "ncap": ARS(population=256, sigma=0.1, copies=8),
@@ -28,3 +32,5 @@ PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
 EPISODES: Final[dict[type[ARS] | type[CMA], tuple[int, float | None]]] = {ARS: (1, None), CMA: (3, 5.0)}
 """How many training episodes a candidate plays in an epoch, and for how many seconds (None: the task's). Most falls
 happen in the first seconds and the gait is found in them, so three short episodes tell more than a long one."""
+EPOCHS_UNTIL_MORE: Final = 25
+"""Epochs of CMA-ES after which every candidate plays that many training episodes more."""

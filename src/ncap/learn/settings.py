@@ -83,12 +83,13 @@ class Training:
     """Epochs in all: of 16 episodes for ppo and d4pg, of population times episodes for evolution; by default 60. With
     --resume, more make the run longer."""
     preset: str = "default"
-    """Settings of evolution: default (CMA-ES for ncap, ARS for an MLP), ars, paper or released."""
+    """Settings of evolution: default (for ncap CMA-ES with neuromodulators, for an MLP ARS), plain (CMA-ES in single
+    weights), ars, paper or released."""
     population: int | None = None
     """Candidates in an epoch of evolution; by default the preset's."""
     episodes: int | None = None
-    """Training episodes that each candidate of evolution plays in an epoch; by default 3 with CMA-ES, 1 with ARS. More
-    make a steadier policy."""
+    """Training episodes that each candidate of evolution plays in an epoch; by default 3 with CMA-ES, 1 with ARS. With
+    CMA-ES these are those of the first 25 epochs; then it is twice as many, from epoch 50 on three times, and so on."""
     training_seconds: float | None = None
     """Length of these episodes, s; by default 5 with CMA-ES, 15 with ARS."""
     sigma: float | None = None
@@ -203,9 +204,20 @@ class Training:
             seconds = whole.episode_seconds if usual is None else min(usual, whole.episode_seconds)
         return replace(whole, episode_seconds=seconds)
 
+    def episodes_in(self, epoch: int) -> int:
+        """Training episodes that every candidate of evolution plays in an epoch, the same for all.
+
+        With CMA-ES they grow in number: the better candidates are, the rarer are the falls in which they differ.
+        """
+        from ncap.learn.cma import CMA
+        from ncap.learn.presets import EPOCHS_UNTIL_MORE
+
+        times = 1 + epoch // EPOCHS_UNTIL_MORE if isinstance(self.evolution, CMA) else 1
+        return self.candidate_episodes * times
+
     @property
     def candidate_episodes(self) -> int:
-        """Training episodes that every candidate of evolution plays in an epoch, the same for all."""
+        """The same in the first epochs."""
         from ncap.learn.presets import EPISODES
 
         usual = max(EPISODES[type(self.evolution)][0], len(self.world.paces))
