@@ -16,6 +16,7 @@ from ncap.experiments import (
     leading,
     parameters,
     performance,
+    physics,
     units,
     variable_speed,
     weights,
@@ -50,6 +51,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
     "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
+    "physics": Experiment(run=physics.run, tasks=PAPER_TASKS, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""

@@ -151,6 +151,20 @@ class World:
             data.qvel[:] = 0.0
         return data.qpos.copy(), data.qvel.copy()
 
+    def sinking(self, model: mujoco.MjModel, positions: Array) -> tuple[list[float], float]:
+        """(of every foot that touches the ground, of the deepest other part) the depth in states (T, nq), m."""
+        data = mujoco.MjData(model)
+        feet, rest = [], 0.0
+        for qpos in positions:
+            data.qpos[:] = qpos
+            mujoco.mj_fwdPosition(model, data)
+            for contact in data.contact:
+                if set(contact.geom.tolist()) & set(self.foot_geoms.tolist()):
+                    feet.append(max(0.0, -float(contact.dist)))
+                else:
+                    rest = max(rest, -float(contact.dist))
+        return feet, rest
+
     def _highest_near(self, model: mujoco.MjModel, x: float, y: float, radius: float) -> float:
         """The highest ground within a foot's radius, m."""
         grid = self.terrain.grid
