@@ -220,7 +220,7 @@ def commanded_gait(player: Player, command: Command | None) -> Gait | None:
         return None
     if not any(row.name == "extensor" and policy.circuit.sites_of(row) == LEGS for row in policy.circuit.core):
         return None
-    weights = policy.core.weights_from(policy.numbers(player.theta[None])[0, 0]) if policy.core.trained else None
+    weights = policy.core.weights_from(policy.numbers(player.theta[None])[0]) if policy.core.trained else None
     said = dict(zip(policy.system.commands, policy.commands(command, 1)[0].tolist(), strict=True))
     gaits = rhythm_gaits(policy.circuit, said, weights)
     label = Counter(gait.label for gait in gaits).most_common(1)[0][0]

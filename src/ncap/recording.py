@@ -206,7 +206,7 @@ def record(
     if isinstance(player, TrainedPolicy):
         found, controller = task_for(player, task), player.controller(1)
         command = own_command(player, found) if command is None else command
-        numbers = numbers_in_use(player, command)
+        numbers = numbers_in_use(player)
     elif task is None:
         raise UserError("a controller does not know its task: name one")
     else:
@@ -235,22 +235,13 @@ def record(
     )
 
 
-def numbers_in_use(trained: TrainedPolicy, command: Command | None = None) -> Array:
-    """(K,) the numbers of a policy's table after training; of several paces, blended for a single command.
-
-    Empty for a policy without a circuit.
-    """
+def numbers_in_use(trained: TrainedPolicy) -> Array:
+    """(K,) the numbers of a policy's table after training; empty for a policy without a circuit."""
     policy = trained.policy
     if not isinstance(policy, NCAPPolicy):
         return np.zeros(0)
-    sets = policy.numbers(trained.theta[None])[:, 0]
-    if len(sets) == 1:
-        only: Array = sets[0]
-        return only
-    heard = policy.commands(command, 1)[0, 0]
-    shares = np.array([np.interp(heard, policy.paces, alone) for alone in np.eye(len(sets))])
-    blended: Array = shares @ sets
-    return blended
+    numbers: Array = policy.numbers(trained.theta[None])[0]
+    return numbers
 
 
 def _describe_terrain(terrain: Terrain) -> dict[str, Any]:

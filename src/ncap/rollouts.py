@@ -106,9 +106,11 @@ class Arena:
         self.measured = self.simulation.measure()
 
     def observation(self) -> Array:
-        """(P, leg, sense) in [-1, 1], a new array; 0 where a simulation has failed."""
+        """(P, leg, sense) in [-1, 1], with the posture at the end, a new array; 0 where a simulation has failed."""
         now = self.measured
-        seen = self.task.robot.observation(now.joint_position, now.torque, now.joint_velocity, now.foot_force)
+        seen = self.task.robot.observation(
+            now.joint_position, now.torque, now.joint_velocity, now.foot_force, now.up, now.angular_velocity
+        )
         seen[np.isnan(seen)] = 0.0
         return seen
 

@@ -4,11 +4,13 @@ Afferents of a leg are summed for each of its half-centres; the rhythm generator
 the targets of thigh and calf, and hips are held at 0. Forelegs share their AF and PF weights, and so do hind legs.
 
 In the animal of the preset `default` the rhythm leads the body: the afferents' sums are bounded, so that they shift the
-rhythm and never replace it, and steps grow with the command, as fast motor pools are recruited. In those of `paper` and
-`released`, which are the paper's, neither is so.
+rhythm and never replace it, and steps grow with the command, as fast motor pools are recruited. It also has vestibular
+reflexes, which keep the trunk level, and hips that move. Those of `paper` and `released`, which are the paper's, have
+none of this.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
@@ -20,11 +22,14 @@ from ncap.circuits.units import RectifierUnit, SumUnit, TanhUnit
 from ncap.errors import unknown_name
 
 JOINTS: Final = ("hip", "thigh", "calf")
-"""Joints of a leg. A neuron of such a name is the motor neuron of that joint."""
+"""Joints of a leg. A neuron of such a name is the motor neuron of that joint; that of a hip moves the leg outwards."""
 SENSES: Final = (*(f"{joint} {kind}" for kind in ("position", "torque", "velocity") for joint in JOINTS), "foot")
 """What a leg feels, each in [-1, 1]."""
 AFFERENTS: Final = tuple(f"{name}{sign}" for sign in "-+" for name in SENSES)
 """The afferent signals of a leg: what it feels, split into negative and positive parts."""
+POSTURE: Final = ("roll", "roll rate", "pitch", "pitch rate")
+"""What a leg knows of the trunk: how far and how fast its side, and its girdle, sinks. Positive and negative: a signal
+stands for the two vestibular neurons of a plane, which act against each other (lamprey: Deliagina and others 2008)."""
 HALF_CENTRES: Final = ("flexor", "extensor")
 MOVED: Final = ("thigh", "calf")
 """The joints that the pattern formation moves."""
@@ -63,6 +68,16 @@ LED_PATTERN: Final = {
     ("thigh", "fast_extensor"): 0.3,
     ("calf", "fast_extensor"): 0.3,
 }
+#: Vestibular reflexes: (joint, what has sunk) → initial weight. When the trunk falls over a side, the hips turn against
+#: it; a girdle that sinks is pushed up, as vestibular neurons excite extensors (Murray and others 2018).
+VESTIBULAR: Final = {
+    ("hip", "roll"): 0.0,
+    ("hip", "roll rate"): -0.5,
+    ("calf", "roll"): 0.0,
+    ("calf", "roll rate"): 0.0,
+    ("calf", "pitch"): 0.3,
+    ("calf", "pitch rate"): 0.0,
+}
 AFFERENT_LIMIT: Final = 0.03
 """Largest drive that the afferents of a leg give to a half-centre of an animal that its rhythm leads."""
 
@@ -75,12 +90,13 @@ PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "diagonal": (("diag_V0d", "diag_V0v", "diag_In2", "diag_V3a"), ()),
     "homolateral": ((), ("side-down", "side-up")),
     "afferents": (AFFERENT_SUMS, ()),
+    "vestibular": (POSTURE, ()),
 }
 
 
 @cache
 def animal(preset: str = "default") -> CircuitSpec:
-    """The whole table around the rhythm generator of a preset: the paper's 92 trained numbers, in default 8 more."""
+    """The whole table around the rhythm generator of a preset: the paper's 92 trained numbers, in default 20 more."""
     rhythm, led = rhythm_spec(preset), preset == "default"
     sums = dict(zip(HALF_CENTRES, AFFERENT_SUMS, strict=True))
     afferent_rows = tuple(
@@ -95,6 +111,16 @@ def animal(preset: str = "default") -> CircuitSpec:
         for joint in MOVED
         for source in (*HALF_CENTRES, *pools.values())
     )
+    hips = ("hip",) if led else ()
+    posture_rows: tuple[Synapse, ...] = ()
+    if led:
+        posture_rows = (
+            *(_trained(source=pool, target="hip", weight=0.0) for pool in pools.values()),
+            *(
+                replace(_trained(source=sense, target=joint, weight=weight), sign=0, tied_by="body")
+                for (joint, sense), weight in VESTIBULAR.items()
+            ),
+        )
     pool_rows = tuple(
         Synapse(source=source, target=pool, weight=1.0, sign=1)
         for half, pool in pools.items()
@@ -114,11 +140,11 @@ def animal(preset: str = "default") -> CircuitSpec:
             ),
             *(
                 Neuron(name=joint, unit=TanhUnit(), trainable=True, tied_by="girdle", role=f"moves the {joint}")
-                for joint in MOVED
+                for joint in (*hips, *MOVED)
             ),
         ),
-        synapses=(*afferent_rows, *rhythm.synapses, *pool_rows, *pattern_rows),
-        inputs=(*(Input(name=name) for name in AFFERENTS), *COMMANDS),
+        synapses=(*afferent_rows, *rhythm.synapses, *pool_rows, *pattern_rows, *posture_rows),
+        inputs=(*(Input(name=name) for name in (*AFFERENTS, *(POSTURE if led else ()))), *COMMANDS),
         plan=rhythm.plan,
         dt=rhythm.dt,
     )

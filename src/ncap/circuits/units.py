@@ -284,7 +284,8 @@ _MINUS_ONE, _ZERO, _ONE = np.array([[[-1.0]], [[0.0]], [[1.0]]])
 def _clip(values: Array, low: Array) -> Array:
     """Values limited to [low, 1], a new array; np.clip would cost more than all the rest on small arrays."""
     limited: Array = np.maximum(values, low)
-    return np.minimum(limited, _ONE, out=limited)
+    np.minimum(limited, _ONE, out=limited)
+    return limited
 
 
 def _require_positive(unit: BasicUnit | OscillatorUnit | SumUnit, *fields: str) -> None:

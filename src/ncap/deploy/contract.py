@@ -18,7 +18,7 @@ from ncap.plan import LEGS
 from ncap.policies.controller import Controller, RandomPolicy
 from ncap.policies.description import describe
 from ncap.sim.a1 import A1
-from ncap.sim.robot import SENSES, Robot, find_robot
+from ncap.sim.robot import POSTURE, SENSES, Robot, find_robot
 from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ def check_contract(policy: TrainedPolicy, controller: Controller, robot: Robot, 
         raise UserError(f"robot {robot.name}: actions reach positions beyond the joint limits")
     if robot.torque_limit > limits.torque:
         raise UserError(f"robot {robot.name}: its torque limit of {robot.torque_limit:g} N m is beyond the allowed one")
-    action = controller.act(controller.reset([0]), np.zeros((1, len(LEGS), SENSES)))[1]
+    action = controller.act(controller.reset([0]), np.zeros((1, len(LEGS), SENSES + POSTURE)))[1]
     if action.shape != (1, *TABLE) or not (np.abs(action) <= 1.0).all():
         raise UserError(f"policy {policy.name} does not answer with {np.prod(TABLE)} numbers in [-1, 1]")
     return {

@@ -26,6 +26,7 @@ from ncap.deploy.messages import Command, damping_command
 from ncap.deploy.safety import Fault, Limits, Safety
 from ncap.plan import LEGS
 from ncap.policies.controller import Command as BrainstemCommand
+from ncap.rotations import rotation_of
 from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
 
@@ -205,10 +206,16 @@ class Deployment:
             state = self.safety.state
             if now >= due - TICK / 4 and state is not None:
                 due = max(due, now - CONTROL_DT) + CONTROL_DT
+                quaternion = state.quaternion / np.linalg.norm(state.quaternion)
                 observation = self.robot.observation(
-                    state.joint_position, state.torque - zero, state.joint_velocity, state.foot_force - tare
+                    state.joint_position[None],
+                    (state.torque - zero)[None],
+                    state.joint_velocity[None],
+                    (state.foot_force - tare)[None],
+                    rotation_of(quaternion[None])[:, 2],
+                    state.angular_velocity[None],
                 )
-                memory, action = controller.act(memory, observation[None], command)
+                memory, action = controller.act(memory, observation, command)
                 target = self.robot.targets(action[0])
                 if self._recorder is not None:
                     neurons = controller.signals(memory).get("neurons")

@@ -4,6 +4,7 @@ Work is cut into chunks of a fixed size. Only the search, seeds and returns trav
 """
 
 import logging
+import math
 import socket
 import threading
 import time
@@ -103,8 +104,8 @@ def play(chunks: Sequence[Chunk], threads: int = 1) -> list[Played]:
         first = own.stop
         moments, steps = None, int(episodes.steps[own].sum())
         if chunk.moments:
-            seen = episodes.signals["observation"][own]
-            seen = seen.reshape(-1, seen.shape[-2] * seen.shape[-1])
+            seen = episodes.signals["observation"][own][..., : task.senses[1]]
+            seen = seen.reshape(-1, math.prod(task.senses))
             moments = moments_of(seen[np.isfinite(seen[:, 0])])
         found.append(
             Played(

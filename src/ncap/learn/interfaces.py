@@ -57,7 +57,7 @@ class Joints:
 
     def __init__(self, senses: tuple[int, int], joints: tuple[int, int]) -> None:
         """Shapes of a robot's observations (legs, observations per leg) and of its actions (legs, joints per leg)."""
-        self.observation_size, self._shape = prod(senses), joints
+        self.observation_size, self._shape, self._per_leg = prod(senses), joints, senses[1]
         self.action_limits = np.ones(prod(joints), np.float32)
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
@@ -65,7 +65,7 @@ class Joints:
 
     def observation(self, seen: Array) -> Array32:
         """All legs in a row."""
-        return seen.reshape(len(seen), -1).astype(np.float32)
+        return seen[:, :, : self._per_leg].reshape(len(seen), -1).astype(np.float32)
 
     def joints(self, action: Array) -> Array:
         """The actions themselves."""
@@ -89,8 +89,8 @@ class RhythmDrive:
         self._shape = (len(sites), len(JOINTS))
         self._controller = policy.bind(np.tile(policy.space.initial, (1, 1)))
         self._state = self._controller.reset([0] * environments)
-        senses = len(policy.system.names[: policy.system.n_senses]) // 2
-        self.observation_size = senses + self._state.flat().shape[1]
+        self._senses, self._mirror = sum(len(part) for part in policy.felt), policy.mirrored
+        self.observation_size = self._senses + self._state.flat().shape[1]
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
         """The rhythm begins where it does in any other episode of these seeds."""
@@ -104,7 +104,8 @@ class RhythmDrive:
 
     def observation(self, seen: Array) -> Array32:
         """All observations, then the circuit's state."""
-        return np.concatenate((seen.reshape(len(seen), -1), self._state.flat()), axis=1).astype(np.float32)
+        felt = seen[:, :, : self._senses // seen.shape[1]].reshape(len(seen), -1)
+        return np.concatenate((felt, self._state.flat()), axis=1).astype(np.float32)
 
     def joints(self, action: Array) -> Array:
         """Step the rhythm with the drives; the joints take what is left."""
@@ -113,7 +114,7 @@ class RhythmDrive:
         joints = np.zeros((len(action), *self._shape))
         for column, (site, joint) in enumerate(self._joints):
             joints[:, site, joint] = motors[:, column]
-        return joints
+        return joints * self._mirror
 
 
 class CoreDrive:

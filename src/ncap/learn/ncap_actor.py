@@ -46,6 +46,7 @@ class NCAPActor(nn.Module):
         self._before = [stage for _, stage in system.before]
         self._after = list(system.after)
         self._size, self._senses, self._core_slot = len(system.names) + 1, system.n_senses, system.core_slot
+        self._felt = sum(len(part) for part in policy.felt)
         self._commands = torch.tensor(policy.commands(None, 1)[0], dtype=torch.float32)
         self._core_index = torch.from_numpy(self.core.circuit.weight_index)
 
@@ -64,9 +65,9 @@ class NCAPActor(nn.Module):
 
     def _board(self, observation: Tensor) -> Tensor:
         """(B, M) signals of the senses and commands; see NervousSystem."""
-        felt = observation[:, : self._senses // 2]
-        board = torch.zeros(len(felt), self._size)
-        board[:, : self._senses] = torch.relu(torch.cat((-felt, felt), dim=1))
+        own, posture = (observation[:, torch.from_numpy(part)] for part in self.policy.felt)
+        board = torch.zeros(len(observation), self._size)
+        board[:, : self._senses] = torch.cat((torch.relu(torch.cat((-own, own), dim=1)), posture), dim=1)
         board[:, self._senses : self._senses + len(self._commands)] = self._commands
         return board
 
@@ -75,14 +76,13 @@ class NCAPActor(nn.Module):
         parts = [self._respond(stage, self._board(observation)) for stage in self._before]
         if self.core.n_extra:
             changed = self._numbers() - torch.cat((self.numbers, torch.zeros(1)))
-            first = self._senses // 2
-            signals = observation[:, first : first + self._core_index.shape[1]]
+            signals = observation[:, self._felt : self._felt + self._core_index.shape[1]]
             parts.append(torch.einsum("nm,bm->bn", changed[self._core_index], signals))
         return torch.cat((observation.new_zeros(len(observation), 0), *parts), dim=1)
 
     def pattern(self, observation: Tensor, drives: Tensor) -> Tensor:
         """Mean joint actions (B, site times joint) after a step of the rhythm with these drives."""
-        state = self.core.state_from(observation[:, self._senses // 2 :].numpy().astype(np.float64))
+        state = self.core.state_from(observation[:, self._felt :].numpy().astype(np.float64))
         after = self.core.step(state, drives.numpy().astype(np.float64))
         board = self._board(observation)
         board[:, self._core_slot] = torch.from_numpy(self.core.circuit.outputs(after).astype(np.float32))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
-from ncap.circuits.animal import JOINTS, SENSES
+from ncap.circuits.animal import JOINTS, POSTURE, SENSES
 from ncap.errors import UserError
 from ncap.params import ParamSpace
 from ncap.plan import LEGS
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 LEGS_AND_JOINTS: Final = (len(LEGS), len(JOINTS))
 """Shape of a quadruped's actions."""
 LEGS_AND_SENSES: Final = (len(LEGS), len(SENSES))
-"""Shape of a quadruped's observations."""
+"""Shape of a quadruped's observations without the posture of its trunk."""
 Command = float | Array | Mapping[str, float | Array]
 """What a brainstem says: one number c in [0, 1], or numbers (P,) by the names of inputs: {"freq.L": 0.2, "c": 0.3}."""
 
@@ -94,15 +94,28 @@ def check_weights(theta: object, space: ParamSpace) -> Array:
     return found
 
 
-def check_observation(observation: object, senses: int, individuals: int) -> Array:
-    """Observations (P, senses), all legs in a row, from finite numbers (P, leg, sense); otherwise an error."""
+def check_observation(observation: object, senses: int, individuals: int, posture: int = 0) -> Array:
+    """Observations (P, senses + posture), all legs in a row, from finite numbers (P, leg, sense); otherwise an error.
+
+    senses, posture: how many of each all legs have. The posture stands after what a leg feels itself. One that is not
+    asked for is left out, and one that is missing is that of a level trunk at rest, 0.
+    """
     found = finite(observation, "an observation")
-    if not found.ndim or found.size != len(found) * senses:
+    legs, rest = divmod(senses, len(SENSES))
+    offered = len(found) * legs * (len(SENSES) + len(POSTURE)) if found.ndim and not rest else 0
+    if offered and found.size == offered and not posture:
+        found = found.reshape(len(found), legs, -1)[:, :, : len(SENSES)]
+    elif offered and found.size == len(found) * senses and posture:
+        level = np.zeros((len(found), legs, len(POSTURE)))
+        found = np.concatenate((found.reshape(len(found), legs, -1), level), axis=2)
+    wanted = senses + posture
+    if not found.ndim or found.size != len(found) * wanted:
         seen = found.size // max(1, len(found)) if found.ndim else 1
-        raise UserError(f"an observation has {senses} numbers, not {seen}")
+        also = f", or {wanted} with the posture of the trunk" if posture else ""
+        raise UserError(f"an observation has {senses} numbers{also}, not {seen}")
     if individuals not in (1, len(found)):
         raise UserError(f"there are weights for {individuals} individuals, but observations of {len(found)}")
-    return found.reshape(len(found), senses)
+    return found.reshape(len(found), wanted)
 
 
 def check_state(state: object, kind: type, individuals: int) -> None:

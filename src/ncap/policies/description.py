@@ -33,7 +33,7 @@ def describe(policy: AnyPolicy) -> dict[str, Any]:
 def policy_from(data: object, what: str = "the policy") -> AnyPolicy:
     """The inverse of `describe`. Descriptions of the first version, with a preset for a table, are converted.
 
-    what: names the description in an error.
+    Those that name paces, commands with a set of weights each, are refused. what: names the description in an error.
     """
     if not isinstance(data, dict):
         raise UserError(f"{what} is {shown(data)}, not a table with names and values")
@@ -41,6 +41,10 @@ def policy_from(data: object, what: str = "the policy") -> AnyPolicy:
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise UserError(f"{what}: {unknown_name('kind of policy', str(kind)[:LONGEST_SHOWN], KINDS)}")
+    if kind == "ncap" and (paces := values.pop("paces", [])) != []:
+        raise UserError(
+            f"{what}: paces are {shown(str(paces))[1:-1]}, but a circuit has one set of weights for all commands"
+        )
     given = {}
     if kind == "ncap" and "preset" in values:
         preset = decode_value(str, values.pop("preset"), f"{what}: preset")

@@ -1,22 +1,21 @@
 """The paper's policy: a circuit table that turns senses and a brainstem command into joint targets.
 
 By default it is the paper's animal (ncap.circuits.animal): afferent feedback → rhythm generation → pattern formation,
-with 92 trained weights. Any other table of the same body plan can take its place.
+with 92 trained weights, or the one of `default`, with 112. Any other table of the same body plan can take its place.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
-from ncap.circuits.animal import JOINTS, SENSES, animal, cut
+from ncap.circuits.animal import AFFERENTS, JOINTS, POSTURE, SENSES, animal, cut
 from ncap.circuits.circuit import Circuit, CircuitState, initial_numbers
-from ncap.circuits.nervous_system import NervousSystem, Weights
+from ncap.circuits.nervous_system import NervousSystem
 from ncap.circuits.rhythm import STARTS, check_command, rhythm_starts
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError, unknown_name
@@ -31,6 +30,7 @@ from ncap.policies.controller import (
 )
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 WALK: Final = 0.2
 """Brainstem command of a walk. Tasks name their own."""
@@ -51,19 +51,13 @@ class NCAPPolicy:
     """Overparameterisation: 8 in the paper's training, 1 when compact."""
     control_dt: float = 0.030
     """Control step, s."""
-    paces: tuple[float, ...] = ()
-    """Rising commands, each with a set of weights of its own; in between, each set takes over from the one before. So
-    one policy has many speeds. Empty: there is one set, for all commands."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.circuit, CircuitSpec):
             raise UserError(f"the circuit of a policy is a table (CircuitSpec), not {type(self.circuit).__name__}")
-        for command in (self.command, *self.paces):
-            if numbers(command, "a brainstem command").ndim:
-                raise UserError("the brainstem command of a policy is one number: give others when it acts")
-            check_command(command)
-        if any(later <= earlier for earlier, later in pairwise(self.paces)):
-            raise UserError(f"the commands of paces must rise, not {self.paces}")
+        if numbers(self.command, "a brainstem command").ndim:
+            raise UserError("the brainstem command of a policy is one number: give others when it acts")
+        check_command(self.command)
         if not 1 <= self.copies <= MOST_COPIES:
             raise UserError(f"weights may have 1 to {MOST_COPIES} copies, not {self.copies}")
         steps = self.control_dt / self.circuit.dt
@@ -75,18 +69,39 @@ class NCAPPolicy:
 
     @cached_property
     def space(self) -> ParamSpace:
-        """The trained numbers of the table: 92 for the paper's, 708 with 8 copies; as many for every pace."""
-        numbers = [entry.number for entry in self.circuit.entries if entry.row.trainable]
-        if self.paces:
-            numbers = [replace(n, block=f"{n.block} at {pace:g}") for pace in self.paces for n in numbers]
-        return ParamSpace.from_rows(numbers, self.copies)
+        """The trained numbers of the table: 92 for the paper's, 708 with 8 copies."""
+        trained = (entry.number for entry in self.circuit.entries if entry.row.trainable)
+        return ParamSpace.from_rows(trained, self.copies)
 
     @cached_property
     def system(self) -> NervousSystem:
         """The compiled table, stepped several times in a control step."""
         sites = self.circuit.plan.sites
         senses = [f"{name}{sign}.{site}" for sign in "-+" for site in sites for name in SENSES]
+        if self.feels_posture:
+            senses += [f"{name}.{site}" for site in sites for name in POSTURE]
         return NervousSystem(self.circuit, senses, round(self.control_dt / self.circuit.dt))
+
+    @cached_property
+    def feels_posture(self) -> bool:
+        """Whether the table asks for more than the paper's legs feel: the posture of the trunk."""
+        return any(row.kind == "sense" and row.name not in AFFERENTS for row in self.circuit.inputs)
+
+    @cached_property
+    def felt(self) -> tuple[Indices, Indices]:
+        """(what legs feel themselves, the posture): where each stands in an observation, all legs in a row."""
+        legs, posture = len(self.circuit.plan.sites), len(POSTURE) if self.feels_posture else 0
+        places = np.arange(legs * (len(SENSES) + posture)).reshape(legs, -1)
+        return places[:, : len(SENSES)].ravel(), places[:, len(SENSES) :].ravel()
+
+    @property
+    def mirrored(self) -> Array:
+        """(site, joint) what turns the outputs of motor neurons into actions: right hips go outwards when negative."""
+        sites, hips = self.circuit.plan.sites, [row for row in self.circuit.neurons if row.name == "hip"]
+        mirror = np.ones((len(sites), len(JOINTS)))
+        for site in self.circuit.plan.groups.get("side", {}).get("R", ()) if hips else ():
+            mirror[sites.index(site), JOINTS.index("hip")] = -1.0
+        return mirror
 
     @property
     def core(self) -> Circuit:
@@ -94,12 +109,10 @@ class NCAPPolicy:
         return self.system.circuit
 
     def numbers(self, theta: Array) -> Array:
-        """(sets, P, K) the numbers of the whole table with trained weights theta (P, D); a set for every pace."""
-        sets = max(1, len(self.paces))
-        compact = self.space.compress(theta).reshape(len(theta), sets, -1)
+        """(P, K) the numbers of the whole table with trained weights theta (P, D)."""
         trained = [i for i, entry in enumerate(self.circuit.entries) if entry.row.trainable]
-        numbers = np.tile(initial_numbers(self.circuit), (sets, len(theta), 1))
-        numbers[:, :, trained] = np.moveaxis(compact, 1, 0)
+        numbers = np.tile(initial_numbers(self.circuit), (len(theta), 1))
+        numbers[:, trained] = self.space.compress(theta)
         return numbers
 
     def commands(self, command: Command | None, individuals: int) -> Array:
@@ -159,34 +172,12 @@ class NCAPController:
 
     def __init__(self, policy: NCAPPolicy, theta: Array) -> None:
         self.policy, self.system, self.circuit = policy, policy.system, policy.core
-        self._sets = [self.system.weights_from(numbers) for numbers in policy.numbers(theta)]
+        self._weights = self.system.weights_from(policy.numbers(theta))
         self._own_command = policy.commands(None, len(theta))
         index, sites = self.system.index, policy.circuit.plan.sites
-        self._n_felt = self.system.n_senses // 2  # each sense has a negative and a positive part
+        self._own, self._posture = policy.felt
+        self._mirror = policy.mirrored
         self._motors = np.array([[index.get(f"{joint}.{site}", -1) for joint in JOINTS] for site in sites])
-
-    def _weights(self, commands: Array) -> Weights:
-        if len(self._sets) == 1:
-            return self._sets[0]
-        paces = self.policy.paces
-        shares = [np.interp(commands[:, 0], paces, alone) for alone in np.eye(len(paces))]
-
-        def blended(values: Sequence[Array]) -> Array:
-            result: Array = np.einsum("sp,sp...->p...", shares, np.stack(values))
-            return result
-
-        def stages(levels: Sequence[Sequence[tuple[Array, Array]]]) -> tuple[tuple[Array, Array], ...]:
-            return tuple(
-                (blended([weights for weights, _ in level]), blended([biases for _, biases in level]))
-                for level in zip(*levels, strict=True)
-            )
-
-        cores = [one.core for one in self._sets if one.core is not None]
-        return Weights(
-            before=stages([one.before for one in self._sets]),
-            core=blended(cores) if cores else None,
-            after=stages([one.after for one in self._sets]),
-        )
 
     def reset(self, seeds: Sequence[int], command: Command | None = None) -> CircuitState:
         """A state of the rhythm at a random phase of its gait for each individual, picked by its episode's seed.
@@ -207,12 +198,15 @@ class NCAPController:
         self, state: CircuitState, observation: Array, command: Command | None = None
     ) -> tuple[CircuitState, Array]:
         """(next state, action (P, leg, joint)) from observations (P, leg, sense)."""
-        felt = check_observation(observation, self._n_felt, len(self._own_command))
+        seen = check_observation(observation, len(self._own), len(self._own_command), len(self._posture))
+        felt = seen[:, self._own]
         check_state(state, CircuitState, len(felt))
         commands = self._own_command if command is None else self.policy.commands(command, len(felt))
         senses = np.maximum(np.concatenate((-felt, felt), axis=1), 0.0)
-        state, board = self.system.step(state, senses, commands, self._weights(commands))
-        return state, board[:, self._motors]
+        if len(self._posture):
+            senses = np.concatenate((senses, seen[:, self._posture]), axis=1)
+        state, board = self.system.step(state, senses, commands, self._weights)
+        return state, board[:, self._motors] * self._mirror
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
         """Activity of all neurons of the rhythm generator."""

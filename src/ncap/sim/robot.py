@@ -14,14 +14,24 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError
 from ncap.files import decode, decode_value, read_json, read_text
-from ncap.plan import LEGS
+from ncap.plan import LEGS, QUADRUPED
 from ncap.registry import Registry
+from ncap.rotations import pitch_of, roll_of
 
 Array = NDArray[np.float64]
 LegTriple = tuple[tuple[float, float, float], ...]
 
 SENSES: Final = 10
 """Observations per leg: position, torque and velocity of hip, thigh and calf, then foot contact."""
+POSTURE: Final = 4
+"""Observations of the trunk, as every leg has them after its own: how far its side has sunk and how fast it sinks, how
+far its girdle has sunk and how fast it sinks."""
+TILT: Final = 0.5
+"""Roll or pitch that maps to ±1, rad."""
+TILT_RATE: Final = 2.0
+"""Roll or pitch rate that maps to ±1, rad/s."""
+_RIGHT_SINKS: Final = np.array([1.0 if leg in QUADRUPED.groups["side"]["R"] else -1.0 for leg in LEGS])
+_FRONT_SINKS: Final = np.array([1.0 if leg in QUADRUPED.groups["girdle"]["fore"] else -1.0 for leg in LEGS])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +95,29 @@ class Robot:
         action = np.clip(action, -1.0, 1.0)
         return self.mid + np.where(action < 0, action * (self.mid - self.low), action * (self.high - self.mid))
 
-    def observation(self, position: Array, torque: Array, velocity: Array, foot_force: Array) -> Array:
-        """Observations (..., leg, sense) in [-1, 1] from joint signals (..., leg, 3) and foot forces (..., leg), SI."""
+    def observation(
+        self,
+        position: Array,
+        torque: Array,
+        velocity: Array,
+        foot_force: Array,
+        up: Array,
+        angular_velocity: Array,
+    ) -> Array:
+        """Observations (P, leg, sense) in [-1, 1] from joint signals (P, leg, 3), foot forces (P, leg) and the trunk.
+
+        up, angular_velocity: (P, 3) the vertical and the turning of the trunk, in its own frame. All in SI units.
+        """
         offset = position - self.mid
-        result = np.empty((*foot_force.shape, SENSES))
+        result = np.empty((*foot_force.shape, SENSES + POSTURE))
         result[..., 0:3] = offset / np.where(offset < 0, self.mid - self.low, self.high - self.mid)
         result[..., 3:6] = torque / self.torque_limit
         result[..., 6:9] = velocity / self.velocity_limit
         result[..., 9] = 2.0 * foot_force / self.foot_force_max - 1.0
+        result[..., 10] = (roll_of(up) / TILT)[:, None] * _RIGHT_SINKS
+        result[..., 11] = (angular_velocity[:, 0] / TILT_RATE)[:, None] * _RIGHT_SINKS
+        result[..., 12] = (pitch_of(up) / TILT)[:, None] * _FRONT_SINKS
+        result[..., 13] = (angular_velocity[:, 1] / TILT_RATE)[:, None] * _FRONT_SINKS
         return np.clip(result, -1.0, 1.0, out=result)
 
 

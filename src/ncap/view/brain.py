@@ -54,8 +54,8 @@ class Brain:
 
     @property
     def numbers(self) -> Array:
-        """(K,) numbers of the table at the present command, none of them knocked out; empty without a circuit."""
-        return numbers_in_use(self.trained, self.command)
+        """(K,) numbers of the table after training, none of them knocked out; empty without a circuit."""
+        return numbers_in_use(self.trained)
 
     def drive(self, command: float) -> None:
         """Set the brainstem command in [0, 1]; a policy without a circuit ignores it."""
