@@ -47,7 +47,7 @@ def decide(run, last, epochs=60):
 
 def test_no_test_episode_and_no_held_out_one_is_a_final_one():
     assert not set(FINAL_SEEDS) & (set(TEST_SEEDS) | set(range(1000)))
-    assert len(set(FINAL_SEEDS)) == 30
+    assert len(set(FINAL_SEEDS)) == 60
 
 
 def test_the_highest_test_returns_are_kept_and_the_best_is_there_at_any_time(run):
@@ -105,7 +105,7 @@ def test_the_final_episodes_decide_and_not_the_test(run):
     last = candidate(2, 0.40, STANDS)
     decide(run, last)
     chosen = best(run)
-    played = rollout(WALK, POLICY.bind(np.tile(WALKS, (30, 1))), FINAL_SEEDS).returns
+    played = rollout(WALK, POLICY.bind(np.tile(WALKS, (60, 1))), FINAL_SEEDS).returns
     assert np.array_equal(chosen.theta, WALKS)
     assert (chosen.about["epoch"], chosen.about["final_return"]) == (1, played.mean())
     assert read_policy(run.folder / "last.safetensors").about == last.about
@@ -122,6 +122,36 @@ def test_the_last_policy_takes_part_whatever_its_test_said(run):
         keep(run, candidate(epoch, 0.9, STANDS))
     decide(run, candidate(9, 0.1, WALKS))
     assert best(run).about["epoch"] == 9
+
+
+class Rounds(LocalExecutor):
+    """Counts the final episodes of everybody; who is farther along in its first weight does better."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.episodes = {}
+
+    def play(self, chunks):
+        for chunk in chunks:
+            place = round(float(chunk.search.mean[0]), 3)
+            self.episodes.setdefault(place, []).extend(chunk.seeds)
+        return [self._played(np.full(len(chunk.seeds), chunk.search.mean[0])) for chunk in chunks]
+
+    @staticmethod
+    def _played(returns):
+        errors = np.zeros_like(returns)
+        return Played(returns=returns, falls=0, steps=1, cpu_seconds=0.0, moments=None, footfall_errors=errors)
+
+
+def test_all_play_ten_final_episodes_and_the_three_best_play_the_others(run):
+    for epoch in range(KEPT):
+        keep(run, candidate(epoch, 0.5, np.where(np.arange(len(WALKS)) == 0, 0.1 * epoch, WALKS)))
+    executor = Rounds()
+    choose(run, candidate(9, 0.5, np.where(np.arange(len(WALKS)) == 0, 0.15, WALKS)), WALK, 60, executor)
+    expected = {0.0: 10, 0.1: 10, 0.15: 60, 0.2: 60, 0.3: 60}
+    assert {place: len(seeds) for place, seeds in executor.episodes.items()} == expected
+    assert all(tuple(seeds) == FINAL_SEEDS[: len(seeds)] for seeds in executor.episodes.values())
+    assert best(run).about["epoch"] == 3
 
 
 class Stops(LocalExecutor):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ncap.errors import UserError
 from ncap.files import decode_value
-from ncap.learn.executors import CHUNK, Chunk, Executor
+from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.learn.search import Search
 from ncap.runs import Run
 from ncap.tasks import Task
@@ -19,8 +19,12 @@ from ncap.trained import TrainedPolicy, read_policy
 
 TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
 """Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
-FINAL_SEEDS: Final = tuple(range(1_000_005, 1_000_035))
+FINAL_SEEDS: Final = tuple(range(1_000_005, 1_000_065))
 """Episodes of the final choice: as many of them as the run has epochs, so that a short run ends soon."""
+FIRST_ROUND: Final = 10
+"""Of these, episodes that all play; the others only those who did best in them."""
+SECOND_ROUND: Final = 3
+"""Policies that play on."""
 KEPT: Final = 8
 """Policies that a run keeps for its final choice, beside the last."""
 
@@ -52,32 +56,35 @@ def choose(
 ) -> None:
     """Write the run's best and its last policy: the best has the highest mean fitness in the final episodes.
 
-    epochs: of the run. footfall_weight: see `Played.fitness`.
+    They are played in two rounds: by all, then by those who did best. epochs: of the run. footfall_weight: see
+    `Played.fitness`.
     """
     seeds = FINAL_SEEDS[:epochs]
     candidates = {one.about["epoch"]: one for one in (*_finalists(run).values(), last)}
-    parts = range(0, len(seeds), CHUNK)
-    played = executor.play(
-        [
-            Chunk(
+    results: dict[int, list[Played]] = {epoch: [] for epoch in candidates}
+
+    def fitness(epoch: int) -> float:
+        return float(np.concatenate([one.fitness(footfall_weight) for one in results[epoch]]).mean())
+
+    playing = list(candidates)
+    for episodes in filter(None, (seeds[:FIRST_ROUND], seeds[FIRST_ROUND:])):
+        chunks = {
+            (epoch, first): Chunk(
                 task=task,
-                policy=one.policy,
-                search=Search(mean=one.theta),
-                seeds=seeds[first:][:CHUNK],
+                policy=candidates[epoch].policy,
+                search=Search(mean=candidates[epoch].theta),
+                seeds=episodes[first : first + CHUNK],
                 footfalls=footfall_weight > 0,
             )
-            for one in candidates.values()
-            for first in parts
-        ]
-    )
-    returns, fitness = {}, {}
-    for number, epoch in enumerate(candidates):
-        own = played[number * len(parts) :][: len(parts)]
-        returns[epoch] = float(np.concatenate([one.returns for one in own]).mean())
-        fitness[epoch] = float(np.concatenate([one.fitness(footfall_weight) for one in own]).mean())
-    best = candidates[max(fitness, key=lambda epoch: fitness[epoch])]
-    final = best.about | {"final_return": returns[best.about["epoch"]]}
-    replace(best, about=final).save(run.folder / "best.safetensors")
+            for epoch in playing
+            for first in range(0, len(episodes), CHUNK)
+        }
+        for (epoch, _), played in zip(chunks, executor.play(list(chunks.values())), strict=True):
+            results[epoch].append(played)
+        playing = sorted(playing, key=fitness, reverse=True)[:SECOND_ROUND]
+    best = candidates[playing[0]]
+    final_return = float(np.concatenate([one.returns for one in results[playing[0]]]).mean())
+    replace(best, about=best.about | {"final_return": final_return}).save(run.folder / "best.safetensors")
     last.save(run.folder / "last.safetensors")
 
 
