@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("circuit", "engine", "training", "cluster", "rl", "deploy")
+NAMES = ("circuit", "engine", "training", "cluster", "scaling", "rl", "deploy")
 
 names = sys.argv[1:] or NAMES
 for name in names:

@@ -1,12 +1,12 @@
 """How fast this machine plays episodes: what `ncap bench` shows, and the measures that `benchmarks/` is made of.
 
-Rates are control steps, of 30 physics steps each, per CPU-second on one thread. A ratio compares measures that were
-taken in turns.
+Rates are control steps of 30 ms per CPU-second on one thread. A ratio compares measures that were taken in turns.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,34 +19,60 @@ from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import Arena
 from ncap.tasks import TASKS, Task
+from ncap.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
 AUTHORS: Final = {"flat": 78.0, "bumpy": 51.5}
-"""Control steps per second and core of the authors' code: the middle of 71–85 and of 51–52."""
+"""Control steps per second and core of the authors' code, by ground: the middle of 71–85 and of 51–52."""
 WALKING: Final = NCAPPolicy(command=0.2)
 """The policy of the closed loop: the untrained circuit, walking."""
+POPULATION: Final = 48
+"""Individuals at which kinds of ground and policies are compared."""
+STEPS: Final = {16: 40, POPULATION: 20, 256: 5}
+"""Control steps of one measure, by population."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRate:
-    """Closed-loop episodes beside the raw engine on one kind of ground."""
+    """Closed-loop episodes beside the raw engine, control steps per CPU-second."""
 
-    ground: str
     raw: float
-    """Control steps per CPU-second of the physics alone, with a walk's controls."""
-    ncap: float
-    """The same in closed loop with the circuit."""
+    """Physics alone, with the controls of the closed loop."""
+    closed: float
+    """Closed loop with a policy."""
 
     @property
     def share(self) -> float:
-        """Closed loop over raw: 1 when observing, thinking and rewarding cost nothing."""
-        return self.ncap / self.raw
+        """Closed loop over raw: 1 when observing, acting and rewarding cost nothing."""
+        return self.closed / self.raw
 
-    @property
-    def times_authors(self) -> float:
-        """Closed loop over the authors' rate."""
-        return self.ncap / AUTHORS[self.ground]
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Closed loop over raw engine on flat-walk."""
+
+    ncap: dict[int, float]
+    """With the circuit in the paper's physics, by population."""
+    ncap_fast: dict[int, float]
+    """With the circuit in the fast physics, by population."""
+    mlp: float
+    """With an MLP (256, 256) for each of POPULATION individuals, in the paper's physics."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What `ncap bench --json` prints."""
+
+    steps_per_cpu_second: dict[str, float]
+    """Closed loop with the circuit at POPULATION individuals, by the names that `rated_task` knows."""
+    closed_loop_share: Shares
+
+
+def rated_task(name: str) -> Task:
+    """The walk on a ground in a physics preset: flat, bumpy, flat_fast or bumpy_fast."""
+    ground, _, physics = name.partition("_")
+    return replace(TASKS[f"{ground}-walk"], physics=physics or "paper")
 
 
 def bound(policy: NCAPPolicy | MLPPolicy, individuals: int) -> Controller:
@@ -54,9 +80,9 @@ def bound(policy: NCAPPolicy | MLPPolicy, individuals: int) -> Controller:
     return policy.bind(np.tile(policy.space.initial, (individuals, 1)))
 
 
-def walking_targets(task: Task, individuals: int, steps: int) -> Array:
-    """(steps, P, joints) targets of the untrained circuit, rad, for a raw engine that moves like the closed loop."""
-    arena, controller = Arena(task, individuals), bound(WALKING, individuals)
+def targets_of(task: Task, policy: NCAPPolicy | MLPPolicy, individuals: int, steps: int) -> Array:
+    """(steps, P, joints) targets of an untrained policy, rad, for a raw engine that moves like the closed loop."""
+    arena, controller = Arena(task, individuals), bound(policy, individuals)
     alive, state = np.arange(individuals), controller.reset(range(individuals))
     arena.start(alive, [0] * individuals)
     targets = []
@@ -99,14 +125,16 @@ def best_of(repetitions: int, measures: Sequence[Callable[[], float]]) -> list[f
     return [max(column) for column in zip(*results, strict=True)]
 
 
-def engine_rate(task: Task, *, individuals: int = 32, steps: int = 60, repetitions: int = 3) -> EngineRate:
+def engine_rate(
+    task: Task, policy: NCAPPolicy | MLPPolicy, individuals: int, *, steps: int, repetitions: int
+) -> EngineRate:
     """Raw and closed-loop rates of a task, in turns."""
-    targets = walking_targets(task, individuals, steps)
-    raw, ncap = best_of(
+    targets = targets_of(task, policy, individuals, steps)
+    raw, closed = best_of(
         repetitions,
-        (lambda: raw_rate(task, targets), lambda: closed_loop_rate(task, WALKING, individuals, steps)),
+        (lambda: raw_rate(task, targets), lambda: closed_loop_rate(task, policy, individuals, steps)),
     )
-    return EngineRate(ground=task.name.split("-")[0], raw=raw, ncap=ncap)
+    return EngineRate(raw=raw, closed=closed)
 
 
 def circuit_microseconds(population: int, steps: int) -> float:
@@ -120,16 +148,52 @@ def circuit_microseconds(population: int, steps: int) -> float:
     return (time.process_time() - started) / population / steps * 1e6
 
 
-def measure() -> dict[str, float]:
-    """The short list of `ncap bench`, about ten seconds."""
-    found: dict[str, float] = {}
-    for name in ("flat-walk", "bumpy-walk"):
-        rate = engine_rate(TASKS[name], repetitions=2)
-        found[f"{rate.ground}: control steps per CPU-second, physics alone"] = rate.raw
-        found[f"{rate.ground}: control steps per CPU-second, with NCAP"] = rate.ncap
-        found[f"{rate.ground}: share of the raw engine"] = rate.share
-        found[f"{rate.ground}: times the authors' rate"] = rate.times_authors
-    for population in (1, 256):
-        cost = min(circuit_microseconds(population, max(50, 20_000 // population)) for _ in range(3))
-        found[f"circuit: µs per individual and step at population {population}"] = cost
-    return found
+@one_blas_thread()
+def measure(*, steps: Mapping[int, int] = STEPS, repetitions: int = 3) -> Bench:
+    """The short list of `ncap bench`, about 20 seconds. steps: control steps of one measure, by population."""
+    flat, flat_fast = (
+        {
+            individuals: engine_rate(rated_task(name), WALKING, individuals, steps=count, repetitions=repetitions)
+            for individuals, count in steps.items()
+        }
+        for name in ("flat", "flat_fast")
+    )
+    bumpy, bumpy_fast = best_of(
+        repetitions,
+        [
+            partial(closed_loop_rate, rated_task(name), WALKING, POPULATION, steps[POPULATION])
+            for name in ("bumpy", "bumpy_fast")
+        ],
+    )
+    mlp = engine_rate(rated_task("flat"), MLPPolicy(), POPULATION, steps=steps[POPULATION], repetitions=repetitions)
+    return Bench(
+        steps_per_cpu_second={
+            "flat": flat[POPULATION].closed,
+            "bumpy": bumpy,
+            "flat_fast": flat_fast[POPULATION].closed,
+            "bumpy_fast": bumpy_fast,
+        },
+        closed_loop_share=Shares(
+            ncap={individuals: rate.share for individuals, rate in flat.items()},
+            ncap_fast={individuals: rate.share for individuals, rate in flat_fast.items()},
+            mlp=mlp.share,
+        ),
+    )
+
+
+def table(found: Bench) -> list[tuple[str, float]]:
+    """Rows of the table of `ncap bench`, (what, measured): what was found, and the cost of the circuit."""
+    rows = []
+    for name, rate in found.steps_per_cpu_second.items():
+        place = name.replace("_", ", ")
+        rows.append((f"{place}: control steps per CPU-second with NCAP", rate))
+        rows.append((f"{place}: times the authors' rate", rate / AUTHORS[name.partition("_")[0]]))
+    shares = found.closed_loop_share
+    for where, by_population in (("flat", shares.ncap), ("flat, fast", shares.ncap_fast)):
+        for individuals, share in by_population.items():
+            rows.append((f"{where}: share of the raw engine with NCAP at population {individuals}", share))
+    rows.append((f"flat: share of the raw engine with an MLP at population {POPULATION}", shares.mlp))
+    for individuals in (1, 256):
+        cost = min(circuit_microseconds(individuals, max(50, 20_000 // individuals)) for _ in range(3))
+        rows.append((f"circuit: µs per individual and step at population {individuals}", cost))
+    return rows

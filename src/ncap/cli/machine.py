@@ -32,18 +32,18 @@ def doctor(json: Json = False) -> None:
 
 @app.command
 def bench(json: Json = False) -> None:
-    """Measure how fast this machine plays episodes, beside the raw physics and the authors' code. Ten seconds.
+    """Measure how fast this machine plays episodes, beside the raw physics and the authors' code. Twenty seconds.
 
-    `make bench` measures more, with targets.
+    Physics is the paper's, or fast where it says so. `make bench` measures more, with targets.
 
     Args:
         json: Print JSON.
 
     """
-    from ncap.bench import measure
+    from ncap.bench import measure, table
 
     found = measure()
     if json:
-        print_json(found)
+        print_json(asdict(found))
     else:
-        print_table(("what", "measured"), [(name, f"{value:,.2f}") for name, value in found.items()])
+        print_table(("what", "measured"), [(name, f"{value:,.2f}") for name, value in table(found)])
