@@ -174,7 +174,7 @@ def test_an_early_fall_leaves_a_gait_without_numbers_but_valid_json():
 )
 def test_untrained_the_circuit_walks_at_least_as_well_as_the_authors(name, authors):
     found = evaluate(load("untrained"), TASKS[name], range(20), threads=2)
-    assert found.parameters == 100
+    assert found.parameters == 112
     assert found.falls == 0
     assert found.return_mean >= authors
 

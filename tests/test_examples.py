@@ -56,7 +56,7 @@ def test_the_intact_circuit_has_its_gaits_and_the_knocked_out_one_is_shown_besid
 def test_two_policies_are_compared_and_kept(tmp_path):
     out = run(tmp_path, "compare_policies.py", "zero", "untrained", "--episodes", "1")
     assert "zero: 0 weights, return 0.5" in out
-    assert "untrained: 100 weights" in out
+    assert "untrained: 112 weights" in out
     assert sorted(page.name for page in (tmp_path / "compared").iterdir()) == ["untrained.html", "zero.html"]
 
 
@@ -66,7 +66,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     shown = json.dumps([cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"])
     assert "image/png" in shown
-    assert "100 trained weights" in shown
+    assert "112 trained weights" in shown
     (tmp_path / "cells.py").write_text(
         "\n".join(cells) + "\nassert list(labels.values()) == ['walk', 'trot', 'bound']\n"
     )

@@ -88,11 +88,11 @@ def test_a_circuit_is_edited_saved_and_put_into_a_body(short, tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: ncap.NCAPPolicy().bind(np.zeros(100)), r"weights have the shape \(individuals, 100\), not \(100,\)"),
+        (lambda: ncap.NCAPPolicy().bind(np.zeros(112)), r"weights have the shape \(individuals, 112\), not \(112,\)"),
         (lambda: ncap.MLPPolicy().bind(np.zeros((2, 100))), r"the shape \(individuals, 79372\), not \(2, 100\)"),
         (
-            lambda: ncap.TrainedPolicy(policy=ncap.NCAPPolicy(), theta=np.zeros((1, 100))),
-            r"100 weights are needed, not \(1, 100\)",
+            lambda: ncap.TrainedPolicy(policy=ncap.NCAPPolicy(), theta=np.zeros((1, 112))),
+            r"112 weights are needed, not \(1, 112\)",
         ),
         (
             lambda: ncap.load("untrained").controller(1).act(None, np.zeros((1, 4, 9))),

@@ -74,7 +74,8 @@ def test_zero_actions_stand_for_a_whole_episode_and_score_one_half():
 
 
 def flat(arena):
-    return arena.observation().reshape(40).astype(np.float32)
+    """What an agent sees: what the legs feel themselves, without the posture."""
+    return arena.observation()[..., :10].reshape(40).astype(np.float32)
 
 
 def test_make_vec_runs_on_our_engine_and_equals_single_environments():
@@ -170,11 +171,11 @@ def test_another_robot_can_be_asked_for(tmp_path):
 
 def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
     env = gymnasium.make("ncap/FlatWalk-v0", circuit="default", **MAKE)
-    # 2 drives and 2 motor neurons per leg; 40 senses, 28 outputs, 12 inputs and a 1, then 24 voltages and 2 · 4 numbers
-    # of the oscillators
-    assert env.action_space.shape == (16,)
-    assert env.observation_space.shape == (40 + 28 + 12 + 1 + 24 + 8,)
-    assert env.action_space.high.tolist() == [10.0] * 8 + [1.0] * 8
+    # 2 drives and 3 motor neurons per leg; 40 senses and 16 of the posture, 28 outputs, 12 inputs and a 1, then 24
+    # voltages and 2 · 4 numbers of the oscillators
+    assert env.action_space.shape == (20,)
+    assert env.observation_space.shape == (56 + 28 + 12 + 1 + 24 + 8,)
+    assert env.action_space.high.tolist() == [10.0] * 8 + [1.0] * 12
     # without drives, and with the motor neurons of the untrained circuit, it walks as that circuit without afferents
     env.reset(seed=0)
     seed = int(gymnasium.utils.seeding.np_random(0)[0].integers(2**31))
@@ -186,13 +187,15 @@ def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
     for _ in range(40):
         state, action = controller.act(state, arena.observation())
         expected = arena.step(np.zeros(1, int), action)
-        said = np.concatenate((np.zeros(8), action[0, :, 1:].ravel())).astype(np.float32)
+        outwards = action[0] * np.array([[1, 1, 1], [-1, 1, 1]] * 2)  # what the motor neurons of hips say
+        said = np.concatenate((np.zeros(8), outwards.ravel())).astype(np.float32)
         observation, reward, *_ = env.step(said)
         # actions are rounded to single precision on their way through Gymnasium
         assert reward == pytest.approx(expected.reward[0], abs=1e-3)
-        assert observation[40:68] == pytest.approx(controller.circuit.outputs(state)[0], abs=1e-6)
+        assert observation[:56] == pytest.approx(arena.observation().ravel(), abs=2e-3)
+        assert observation[56:84] == pytest.approx(controller.circuit.outputs(state)[0], abs=1e-6)
     vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=3, circuit="default", **VECTOR)
-    assert vector.reset(seed=0)[0].shape == (3, 113)
+    assert vector.reset(seed=0)[0].shape == (3, 129)
 
 
 ENVS = {

@@ -77,7 +77,7 @@ def refused_or_fine(decode, data):
 
 
 CIRCUIT = describe_circuit(animal())
-NCAP = describe(NCAPPolicy(command=0.3, paces=(0.1, 0.9)))
+NCAP = describe(NCAPPolicy(command=0.3)) | {"paces": []}
 MLP = describe(MLPPolicy(hidden=(8, 8), mean=(0.0,) * 40, std=(1.0,) * 40))
 CONFIG = asdict(Training(task="flat-walk").filled())
 ROBOT = describe_robot(A1) | {"model_xml": ""}
@@ -132,16 +132,17 @@ def test_any_damage_to_the_bytes_of_a_policy_file(policy_bytes, tmp_path_factory
     ("tensors", "description", "complaint"),
     [
         ({}, {"policy": NCAP}, "holds no policy"),
-        ({"theta": np.zeros(100)}, {"about": {}}, "holds no policy"),
-        ({"theta": np.zeros(100)}, [], "its description is a list"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"paces": []}, "about": "mine"}, "about is 'mine': a table"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"paces": []}, "about": {"task": 3}}, "its task is 3: a text"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"command": "fast"}}, "command is 'fast': a number is needed"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"command": None}}, "command is None: a number is needed"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"command": float("nan")}}, "command is nan, which is not finite"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"paces": [[0.1]]}}, "paces is a list: a number is needed"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"copies": "x"}}, "copies is 'x': a whole number is needed"),
-        ({"theta": np.zeros(100)}, {"policy": NCAP | {"control_dt": 1e9}}, "no multiple of the circuit's step"),
+        ({"theta": np.zeros(112)}, {"about": {}}, "holds no policy"),
+        ({"theta": np.zeros(112)}, [], "its description is a list"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP, "about": "mine"}, "about is 'mine': a table"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP, "about": {"task": 3}}, "its task is 3: a text"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"command": "fast"}}, "command is 'fast': a number is needed"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"command": None}}, "command is None: a number is needed"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"command": float("nan")}}, "command is nan, which is not finite"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"paces": [[0.1]]}}, r"paces are \[\[0\.1\]\], but a circuit"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"paces": "fast"}}, "paces are fast, but a circuit has one set"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"copies": "x"}}, "copies is 'x': a whole number is needed"),
+        ({"theta": np.zeros(112)}, {"policy": NCAP | {"control_dt": 1e9}}, "no multiple of the circuit's step"),
         ({"theta": np.zeros(4)}, {"policy": MLP | {"hidden": "big"}}, "hidden is 'big': a list is needed"),
         ({"theta": np.zeros(4)}, {"policy": MLP | {"hidden": [2.5]}}, "hidden is a list: a whole number is needed"),
         ({"theta": np.zeros(4)}, {"policy": MLP | {"hidden": [100_000] * 2}}, "up to 10,000,000 weights"),

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ncap.circuits.animal import animal, cut
+from ncap.circuits.spec import Synapse
 from ncap.errors import UserError
 from ncap.evaluation import evaluate
 from ncap.files import read_tensors, write_tensors
@@ -89,15 +90,12 @@ def test_the_circuit_that_was_played_travels_along(tmp_path):
     same(read.numbers[trainable], trained.policy.space.compress(trained.theta[None])[0])
 
 
-def test_numbers_of_several_paces_are_blended_for_the_command():
-    policy = NCAPPolicy(paces=(0.0, 1.0))
-    slow, fast = np.full(100, 0.25), np.full(100, 0.75)
-    signs = np.sign(policy.space.initial[:100])
-    theta = np.concatenate((slow * signs, fast * signs))
-    trained = replace(untrained(policy), theta=theta)
-    numbers = numbers_in_use(trained, 0.5)
-    trainable = np.array([entry.row.trainable for entry in policy.circuit.entries])
-    np.testing.assert_allclose(numbers[trainable], 0.5 * signs, atol=1e-12)
+def test_numbers_in_use_are_the_trained_ones_and_those_of_the_table_where_nothing_is_trained():
+    policy = NCAPPolicy()
+    numbers = numbers_in_use(replace(untrained(policy), theta=policy.space.initial + 0.5))
+    rows = [entry.row for entry in policy.circuit.entries]
+    given = [row.weight if isinstance(row, Synapse) else row.bias for row in rows]
+    np.testing.assert_allclose(numbers, np.add(given, [0.5 * row.trainable for row in rows]), atol=1e-12)
     assert not numbers_in_use(load("zero")).size
 
 

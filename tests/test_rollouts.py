@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -222,8 +223,65 @@ def test_impossible_tasks_are_refused():
 def test_a_task_says_the_shapes_of_what_is_felt_and_done():
     arena = Arena(SHORT["flat-walk"], 2)
     arena.start(np.arange(2), [0, 1])
-    assert arena.observation().shape == (2, *SHORT["flat-walk"].senses) == (2, 4, 10)
+    assert SHORT["flat-walk"].senses == (4, 10)
+    assert arena.observation().shape == (2, 4, 10 + 4)  # and the posture of the trunk
     assert SHORT["flat-walk"].joints == (4, 3)
+
+
+def placed(roll, pitch, heading, spin=(0.0, 0.0, 0.0)):
+    """An arena with one standing robot in this orientation, rad, that turns about its own axes at `spin`, rad/s."""
+    arena = Arena(TASKS["flat-walk"], 1)
+    arena.start(np.zeros(1, int), [0])
+    quaternion = np.zeros(4)
+    mujoco.mju_euler2Quat(quaternion, np.array([heading, pitch, roll]), "zyx")
+    arena.simulation._qpos[0, 3:7], arena.simulation._qvel[0, 0:6] = quaternion, (0, 0, 0, *spin)
+    arena.measured = arena.simulation.measure()
+    return arena
+
+
+def sinking(arena, axis):
+    """(leg,) heights of the hips below their middle, m, and how fast they sink, m/s, as the simulator has them.
+
+    axis: 1 compares the two hips of a girdle, 0 the two of a side.
+    """
+    model, data = arena.simulation.model(0), mujoco.MjData(arena.simulation.model(0))
+    data.qpos[:], data.qvel[:] = arena.state(0), arena.simulation._qvel[0]
+    mujoco.mj_forward(model, data)
+    found = []
+    for leg in ("FL", "FR", "HL", "HR"):
+        velocity, body = np.zeros(6), model.joint(f"{leg}_hip").bodyid[0]
+        mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_XBODY, body, velocity, 0)
+        found.append((-data.xpos[body, 2], -velocity[5]))
+    values = np.array(found).reshape(2, 2, 2)  # girdle, side
+    return np.moveaxis(values - values.mean(axis=axis, keepdims=True), -1, 0).reshape(2, 4)
+
+
+@pytest.mark.parametrize("heading", [0.0, 2.5])
+@pytest.mark.parametrize("angle", [0.1, -0.3])
+def test_legs_whose_side_or_girdle_is_low_or_sinks_feel_it_in_the_simulation(angle, heading):
+    for sense, axis, arena in (
+        (10, 1, placed(angle, 0.0, heading, (-4 * angle, 0.0, 0.7))),
+        (12, 0, placed(0.0, angle, heading, (0.0, -4 * angle, 0.7))),
+    ):
+        seen, (low, falls) = arena.observation()[0], sinking(arena, axis)
+        assert seen[:, sense] == pytest.approx(abs(angle) / 0.5 * np.sign(low))  # 0.5 rad is felt as 1
+        assert seen[:, sense + 1] == pytest.approx(4 * abs(angle) / 2.0 * np.sign(falls))  # and 2 rad/s
+        others = [column for column in range(10, 14) if column not in (sense, sense + 1)]
+        assert seen[:, others] == pytest.approx(np.zeros((4, 2)), abs=1e-12)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_hips_turned_to_one_side_and_knees_of_one_girdle_stretched_turn_the_trunk_as_the_reflexes_need(side):
+    # the untrained reflexes answer a right side that sinks by positive angles of all hips, a nose that sinks by fore
+    # knees that are stretched and hind knees that are bent (tests/policies/test_policies.py)
+    hips, knees = np.zeros((2, 1, 4, 3))
+    hips[0, :, 0], knees[0, :, 2] = side, 0.5 * side * np.array([1, 1, -1, -1])
+    for action, sense, leg in ((hips, 10, 1), (knees, 12, 0)):  # FR, whose side, and FL, whose girdle has sunk
+        arena = placed(0.0, 0.0, 0.0)
+        before = arena.observation()[0, leg, sense]
+        for _ in range(6):
+            arena.step(np.zeros(1, int), action)
+        assert side * (arena.observation()[0, leg, sense] - before) < -0.1
 
 
 def test_everything_about_a_task_can_be_adjusted():

@@ -15,6 +15,7 @@ FORE_ONLY = Neuron(name="fore_only", unit=BasicUnit(), sites=GIRDLES["fore"])
 HIND_ONLY = Neuron(name="hind_only", unit=BasicUnit(), sites=GIRDLES["hind"])
 TOUCH = Input(name="touch")
 BALANCE = Input(name="balance", per="side")
+POSTURE = {"roll", "roll rate", "pitch", "pitch rate"}
 SELF = Synapse(source="A", target="A", route="cross", weight=-1.0, sign=-1)
 
 
@@ -91,10 +92,21 @@ def test_a_knock_out_is_the_same_table_without_some_rows():
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", PATHWAYS)
-def test_every_knock_out_name_removes_something(name, preset):
+def test_every_knock_out_name_removes_something_or_is_none_of_the_papers(name, preset):
     whole = animal(preset)
-    assert name in knock_outs(whole)
-    assert len(cut(whole, [name]).synapses) < len(whole.synapses)
+    if name == "vestibular" and preset != "default":
+        assert name not in knock_outs(whole)
+        with pytest.raises(UserError, match="unknown knock-out 'vestibular'; valid: V0, "):
+            cut(whole, [name])
+    else:
+        assert name in knock_outs(whole)
+        assert len(cut(whole, [name]).synapses) < len(whole.synapses)
+
+
+def test_without_vestibular_nothing_hears_the_posture_and_everything_else_is_as_before():
+    whole, without = animal(), cut(animal(), ["vestibular"])
+    assert without.synapses == tuple(row for row in whole.synapses if row.source not in POSTURE)
+    assert (without.neurons, without.inputs) == (whole.neurons, whole.inputs)
 
 
 def test_a_single_neuron_and_a_single_synapse_can_be_cut():
@@ -127,20 +139,25 @@ def trained_numbers(spec):
     return sum(entry.row.trainable for entry in spec.entries)
 
 
-def test_the_default_animal_is_the_papers_with_bounded_afferents_and_two_recruited_pools():
+def test_the_default_animal_is_the_papers_with_bounded_afferents_two_recruited_pools_hips_and_a_sense_of_posture():
     default, paper = animal(), animal("paper")
-    assert [trained_numbers(animal(preset)) for preset in PRESETS] == [100, 92, 92]
+    assert [trained_numbers(animal(preset)) for preset in PRESETS] == [112, 92, 92]
     pools = {"fast_flexor", "fast_extensor"}
-    assert {row.name for row in default.neurons} - {row.name for row in paper.neurons} == pools
-    more = {row.key for row in default.synapses} - {row.key for row in paper.synapses}
-    # each pool hears its half-centre and the speed pathway, and drives both joints
-    assert more == {
+    assert {row.name for row in default.neurons} - {row.name for row in paper.neurons} == pools | {"hip"}
+    assert {row.name for row in default.inputs} - {row.name for row in paper.inputs} == POSTURE
+    more = {row.key: row for row in default.synapses if row.key not in {row.key for row in paper.synapses}}
+    # each pool hears its half-centre and the speed pathway, and drives all joints
+    recruited = {
         f"{source}>{target} same"
         for half in ("flexor", "extensor")
         for source, target in (
-            (half, f"fast_{half}"), ("freq", f"fast_{half}"), (f"fast_{half}", "thigh"), (f"fast_{half}", "calf"),
+            (half, f"fast_{half}"), ("freq", f"fast_{half}"), *((f"fast_{half}", j) for j in ("hip", "thigh", "calf")),
         )
     }  # fmt: skip
+    # hips answer a roll, knees a roll and a pitch; the whole body shares these weights, and no sign is prescribed
+    reflexes = {f"{sense}>calf same" for sense in POSTURE} | {"roll>hip same", "roll rate>hip same"}
+    assert set(more) == recruited | reflexes
+    assert {(more[key].tied_by, more[key].sign, more[key].trainable) for key in reflexes} == {("body", 0, True)}
     limits = {"default": AFFERENT_LIMIT, "paper": None, "released": None}
     for preset, limit in limits.items():
         sums = [row.unit for row in animal(preset).neurons if row.name.startswith("afferent")]

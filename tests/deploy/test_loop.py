@@ -44,17 +44,19 @@ class LoggedLink(TwinLink):
 
 
 class Probe(ZeroController):
-    """Stands, and keeps when it was asked and what it saw."""
+    """Holds a pose, and keeps when it was asked and what it saw."""
 
-    def __init__(self, twin: Twin, misbehave=None):
+    def __init__(self, twin: Twin, misbehave=None, pose=0.0):
         super().__init__(A1.mid.shape)
-        self.twin, self.misbehave, self.seen = twin, misbehave or (lambda: None), []
+        self.twin, self.misbehave, self.pose = twin, misbehave or (lambda: None), pose
+        self.seen, self.spins = [], []
 
     def act(self, state, observation, command=None):
         self.seen.append((self.twin.time, observation[0], self.twin.truth()))
+        self.spins.append(self.twin._data.qvel[3:6].copy())
         if len(self.seen) == 12:
             self.misbehave()
-        return super().act(state, observation, command)
+        return None, super().act(state, observation, command)[1] + self.pose
 
 
 def flight(policy="zero", gap=None, **settings):
@@ -105,6 +107,25 @@ def test_the_policy_acts_every_30_ms_on_what_the_robot_measures():
         observation[:, 3:6], (truth.torque - deployment.calibration.torque_zero) / 33.5, atol=1e-5
     )
     np.testing.assert_allclose(observation[:, 6:9], truth.joint_velocity / 15.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_the_policy_is_told_the_posture_that_the_inertial_sensor_measures(side):
+    # calves of FL, FR, HL, HR: for 1 the left side and the hind girdle are lifted, for -1 the others
+    pose = side * np.array([[0, 0, 0], [0, 0, -0.3], [0, 0, 0.3], [0, 0, 0]])
+    link, deployment = flight()
+    deployment.controller = probe = Probe(link.twin, pose=pose)
+    deployment.run()
+    right, front = np.array([-1, 1, -1, 1]), np.array([1, 1, -1, -1])
+    seen = np.array([observation[:, 10:] for _, observation, _ in probe.seen[1:]])  # the first is the contract's
+    ups, spins = np.array([truth.up for _, _, truth in probe.seen[1:]]), np.array(probe.spins[1:])
+    np.testing.assert_allclose(seen[..., 0], np.outer(np.arctan2(ups[:, 1], ups[:, 2]) / 0.5, right), atol=1e-5)
+    np.testing.assert_allclose(seen[..., 1], np.outer(spins[:, 0] / 2.0, right), atol=1e-5)
+    np.testing.assert_allclose(seen[..., 2], np.outer(np.arctan2(-ups[:, 0], ups[:, 2]) / 0.5, front), atol=1e-5)
+    np.testing.assert_allclose(seen[..., 3], np.outer(spins[:, 1] / 2.0, front), atol=1e-5)
+    assert side * seen[-1, 1, 0] > 0.05  # the right side is low
+    assert side * seen[-1, 0, 2] > 0.05  # and the front
+    assert np.abs(seen[..., [1, 3]]).max() > 0.05  # and it took some turning
 
 
 def test_a_policy_flies_with_the_data_sheet_of_the_robot_that_it_was_trained_for(tmp_path):

@@ -50,7 +50,7 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     for task in ("flat-walk", "bumpy-walk"):  # the circuit walks before it is trained, the MLP stands
         assert float(rows[task, "ncap"]["untrained"]) > float(rows[task, "mlp"]["untrained"]) + 0.05
     counts = {row["policy"]: int(row["parameters"]) for row in read_table(tmp_path / "parameters.csv")}
-    assert counts == {"ncap": 100, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
+    assert counts == {"ncap": 112, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
     trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
     # no run was done twice: 16 of evolution for the four tasks, 8 for small MLPs on bumpy ones, 2 for all speeds,
     # 12 of PPO and D4PG
@@ -180,9 +180,9 @@ def test_unknown_words_list_the_valid_ones(arguments, told, capsys):
 
 def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
-    named_only = ["leading", "evolution", "deployment"]
+    named_only = ["leading", "evolution", "physics", "deployment"]
     assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
-    assert chosen(["deployment", "leading", "evolution"], tuple(TASKS)) == named_only
+    assert chosen(["deployment", "physics", "leading", "evolution"], tuple(TASKS)) == named_only
 
 
 def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):

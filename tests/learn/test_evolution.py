@@ -70,7 +70,7 @@ def test_a_run_directory_holds_everything(tmp_path):
     assert [row["rollouts"] for row in rows] == [0, 16, 32, 48]
     assert load_circuit(tmp_path / "run" / "circuit.json") == animal()
     best = read_policy(tmp_path / "run" / "best.safetensors")
-    assert best.theta.shape == (100,)
+    assert best.theta.shape == (112,)
     assert (best.task, best.robot, best.about["training"]["seed"]) == ("flat-walk", "a1", 5)
 
 
@@ -222,7 +222,7 @@ def test_checkpoints_of_another_method_are_passed_over_and_the_run_begins_anew(t
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"preset": "default"}))
     theta, complaints = go_on(folder)
-    assert "array search.centre has the shape (100,) in such a run, but it is missing" in complaints[0]
+    assert "array search.centre has the shape (112,) in such a run, but it is missing" in complaints[0]
     assert "no checkpoint" in complaints[-1]
     assert np.array_equal(theta, expected)
 
@@ -357,8 +357,8 @@ def test_only_circuits_of_the_same_size_can_be_a_start():
     for settings, complaint in (
         ({"start": "mlp-flat-walk"}, "only a circuit can begin from another, not an MLP: mlp-flat-walk"),
         ({"start": "ncap-flat-walk", "policy": "mlp"}, "only a circuit"),
-        ({"start": "paper-flat-walk"}, "paper-flat-walk has 92 weights, but 100 others are needed"),
-        ({"start": "ncap-flat-walk", "circuit": "paper"}, "ncap-flat-walk has 100 weights, but 92 others are needed"),
+        ({"start": "paper-flat-walk"}, "paper-flat-walk has 92 weights, but 112 others are needed"),
+        ({"start": "ncap-flat-walk", "circuit": "paper"}, "ncap-flat-walk has 112 weights, but 92 others are needed"),
     ):
         training = Training(task="flat-walk", **settings)
         with pytest.raises(UserError, match=complaint):
@@ -403,10 +403,10 @@ def test_from_training_to_the_report(tmp_path, capsys):
     cli.main(["train", "flat-walk", "--epochs", "2", "--out", folder, "--json"])
     summary = json.loads(capsys.readouterr().out)
     assert summary["rollouts"] == 2 * 16 * 3  # the task is short: training episodes have its length
-    assert summary["parameters"] == 100
+    assert summary["parameters"] == 112
     cli.main(["evaluate", folder, "--episodes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["parameters"] == 100
+    assert found["parameters"] == 112
     assert len(found["returns"]) == 2
 
 

@@ -76,7 +76,7 @@ def test_the_seed_decides_the_pace_and_episodes_are_those_of_each_pace_by_itself
 def test_paces_are_rewarded_by_their_own_speeds():
     # a robot that stands gets 1 - v / 0.6 at the speed v, and nothing from 0.6 m/s on
     longer = replace(SPEEDS, episode_seconds=3.0)
-    chunk = Chunk(task=longer, policy=NCAPPolicy(), search=Search(mean=np.zeros(100)), seeds=tuple(range(5)))
+    chunk = Chunk(task=longer, policy=NCAPPolicy(), search=Search(mean=np.zeros(112)), seeds=tuple(range(5)))
     assert play([chunk])[0].returns == pytest.approx(
         [max(0.0, 1 - pace.speed / 0.6) for pace in SPEEDS.paces], abs=0.02
     )

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 CIRCUIT = NCAPPolicy(command=0.7)  # at which fast pools are active
 PAPER = NCAPPolicy(command=0.7, circuit=animal("paper"))
 DRIVES = 4 * 2  # a sum of afferents for the flexor and the extensor of every leg
+ACTIONS = DRIVES + 4 * 3  # and the motor neurons of hip, thigh and calf
+SEEN = 4 * 14  # what legs feel themselves, and the posture
 
 
 def test_it_learns_to_go_to_the_middle(point_env):
@@ -56,32 +58,36 @@ def actor_with(theta, circuit=CIRCUIT):
 @pytest.mark.parametrize("circuit", [CIRCUIT, PAPER], ids=["default", "paper"])
 def test_the_circuit_in_torch_acts_as_the_controller_does(circuit):
     rng, state = np.random.default_rng(1), random_state(50)
-    seen = rng.uniform(-1, 1, (50, 4, 10)) * rng.choice(
-        [0.01, 1.0], (50, 1, 1)
-    )  # within the afferents' limit and beyond
+    senses, moved = (14, slice(None)) if circuit is CIRCUIT else (10, slice(1, None))  # the paper's hips are held
+    seen = rng.uniform(-1, 1, (50, 4, senses))
+    seen[..., :10] *= rng.choice([0.01, 1.0], (50, 1, 1))  # within the afferents' limit and beyond
     actor = actor_with(random_theta(space=circuit.space), circuit)
-    observation = np.concatenate((seen.reshape(50, 40), state.flat()), axis=1).astype(np.float32)
+    observation = np.concatenate((seen.reshape(50, -1), state.flat()), axis=1).astype(np.float32)
     with torch.no_grad():
-        actions, means = actor.act(torch.from_numpy(observation), torch.zeros(50, 16))
+        actions, means = actor.act(
+            torch.from_numpy(observation), torch.zeros(50, actor.core.n_drives + actor.core.n_motors)
+        )
     policy, theta = actor.exported()
     after, expected = policy.bind(np.tile(theta, (50, 1))).act(state, seen)
     assert torch.equal(actions, means)
-    assert np.abs(actions[:, DRIVES:].numpy().reshape(50, 4, 2) - expected[..., 1:]).max() < 1e-6
+    expected[:, 1::2, 0] *= -1  # FR, HR: their motor neurons say outwards, which the environment turns into an angle
+    motors = actions[:, DRIVES:].numpy().reshape(50, 4, -1)
+    assert np.abs(motors - expected[..., moved]).max() < 1e-6
     inputs = after.signals[:, -13:-5].reshape(50, 2, 4).transpose(0, 2, 1).reshape(50, 8)  # as the circuit was driven
     assert np.abs(actions[:, :DRIVES].numpy() - inputs).max() < 2e-6
     assert (actions[:, :DRIVES].abs().max() <= AFFERENT_LIMIT + 1e-6) == (circuit is CIRCUIT)
 
 
 def test_fast_pools_take_part_in_torch_as_in_the_controller():
-    seen = np.zeros((50, 40))
+    seen = np.zeros((50, SEEN))
     observation = torch.from_numpy(np.concatenate((seen, random_state(50).flat()), axis=1).astype(np.float32))
     fast = np.array(["fast_" in name for name in CIRCUIT.space.names])
     with torch.no_grad():
         whole, slow = (
-            actor_with(np.where(kept, random_theta(), 0.0)).act(observation, torch.zeros(50, 16))[0]
-            for kept in (np.ones(100, bool), ~fast)
+            actor_with(np.where(kept, random_theta(), 0.0)).act(observation, torch.zeros(50, ACTIONS))[0]
+            for kept in (np.ones(112, bool), ~fast)
         )
-    assert fast.sum() == 8
+    assert fast.sum() == 2 * 3 * 2  # pools, joints, girdles
     assert (whole[:, DRIVES:] - slow[:, DRIVES:]).abs().max() > 0.05
     assert torch.equal(whole[:, :DRIVES], slow[:, :DRIVES])
 
@@ -93,10 +99,10 @@ def test_the_environment_steps_the_rhythm_as_the_controller_does():
     rng, state = np.random.default_rng(2), controller.reset([4, 5, 6])
     interface.start(np.arange(3), [4, 5, 6])
     for _ in range(40):
-        seen = rng.uniform(-1, 1, (3, 4, 10))
+        seen = rng.uniform(-1, 1, (3, 4, 14))
         observation = torch.from_numpy(interface.observation(seen))
         with torch.no_grad():
-            actions, _ = actor.act(observation, torch.zeros(3, 16))
+            actions, _ = actor.act(observation, torch.zeros(3, ACTIONS))
         state, expected = controller.act(state, seen)
         assert np.abs(interface.joints(actions.numpy().astype(np.float64)) - expected).max() < 1e-5
     interface.start(np.array([1]), [9])
@@ -121,27 +127,28 @@ def _arrays(state):
 def test_the_means_of_an_action_are_those_it_was_drawn_around():
     # the pattern's means depend on the drives that were drawn, not on their means
     actor = actor_with(random_theta())
-    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, 40)), random_state(50).flat()), 1)
+    observation = np.concatenate((np.random.default_rng(3).uniform(-1, 1, (50, SEEN)), random_state(50).flat()), 1)
     seen = torch.from_numpy(observation.astype(np.float32))
     with torch.no_grad():
-        actions, means = actor.act(seen, torch.randn(50, 16, generator=torch.Generator().manual_seed(0)))
+        actions, means = actor.act(seen, torch.randn(50, ACTIONS, generator=torch.Generator().manual_seed(0)))
         assert torch.equal(actor.means(seen, actions), means)
-        assert not torch.equal(actor.means(seen, torch.zeros(50, 16)), means)
+        assert not torch.equal(actor.means(seen, torch.zeros(50, ACTIONS)), means)
 
 
 def test_the_gradient_of_a_probability_reaches_afferents_and_pattern():
     actor = actor_with(random_theta())
-    observation = np.concatenate((np.random.default_rng(3).uniform(-0.1, 0.1, (50, 40)), random_state(50).flat()), 1)
+    observation = np.concatenate((np.random.default_rng(3).uniform(-0.1, 0.1, (50, SEEN)), random_state(50).flat()), 1)
     seen = torch.from_numpy(observation.astype(np.float32))
     with torch.no_grad():
-        actions, _ = actor.act(seen, 0.1 * torch.randn(50, 16, generator=torch.Generator().manual_seed(0)))
+        actions, _ = actor.act(seen, 0.1 * torch.randn(50, ACTIONS, generator=torch.Generator().manual_seed(0)))
 
     def log_probability():
         return -0.5 * ((actions - actor.means(seen, actions)) ** 2).sum()
 
     log_probability().backward()
     assert (actor.theta.grad != 0).sum() == actor.theta.numel()
-    for i in (3, 45, 81, 82, 95, 99):  # in AF.fore, AF.hind, PF.fore, of fast pools, and a bias
+    # in AF.fore, AF.hind; of the posture, of PF.fore and its fast pools, of the hip, and a bias
+    for i in (3, 45, 81, 84, 86, 89, 94, 111):
         with torch.no_grad():
             actor.theta[i] += 2e-3
             above = log_probability()
@@ -154,7 +161,8 @@ def test_the_gradient_of_a_probability_reaches_afferents_and_pattern():
 def test_weights_keep_their_signs_after_every_step_of_the_optimiser():
     walker = ppo.Walker(*_spaces(), None, False, NCAPActor(CIRCUIT), ppo.SETTINGS["ncap"])
     initial = torch.from_numpy(CIRCUIT.space.initial).float()
-    signs = torch.sign(initial)  # every weight that does not start at 0 keeps its sign
+    free = torch.tensor([name.startswith("PF: ") for name in CIRCUIT.space.names])
+    signs = torch.sign(initial).masked_fill(free, 0.0)  # every weight that does not start at 0, but of the posture
     walker.actor.theta.grad = 1.0 * signs  # drives every constrained weight towards 0 and beyond
     walker.optimizer.param_groups[0]["lr"] = 0.7
     for _ in range(3):
@@ -174,7 +182,7 @@ def _spaces():
 def test_the_probability_of_an_action_is_the_normal_density():
     walker = ppo.Walker(*_spaces(), None, False, NCAPActor(CIRCUIT), ppo.SETTINGS["ncap"])
     observation = torch.from_numpy(
-        np.concatenate((np.zeros((1, 40)), random_state(1).flat()), axis=1).astype(np.float32)
+        np.concatenate((np.zeros((1, SEEN)), random_state(1).flat()), axis=1).astype(np.float32)
     )
     torch.manual_seed(0)
     with torch.no_grad():
@@ -209,16 +217,29 @@ def test_a_trained_rhythm_in_torch_acts_as_the_exported_one_where_a_control_step
     assert np.abs(actions[:, DRIVES + 28 :].numpy().reshape(50, 4, 2) - expected[..., 1:]).max() < 1e-5
 
 
+def test_extra_drives_of_a_trained_rhythm_are_what_its_changes_make_of_the_signals_behind_the_posture():
+    policy = NCAPPolicy(command=0.7, circuit=animal().trained_by(["RG"]))
+    theta, state = random_theta(space=policy.space), random_state(50)
+    seen = np.random.default_rng(5).uniform(-1, 1, (50, SEEN))
+    observation = torch.from_numpy(np.concatenate((seen, state.flat()), axis=1).astype(np.float32))
+    with torch.no_grad():
+        drives = actor_with(theta, policy).drives(observation)[:, DRIVES:].numpy()
+    after, before = policy.core.weights_from(policy.numbers(np.stack((theta, policy.space.initial))))
+    expected = state.signals @ (after - before).T
+    assert np.abs(drives - expected).max() < 1e-5
+    assert np.abs(expected).max() > 0.1
+
+
 def test_a_table_that_has_no_motor_neurons_to_train_is_refused():
     with pytest.raises(UserError, match="neuron fast_flexor: ppo needs motor neurons"):
-        NCAPActor(NCAPPolicy(circuit=CIRCUIT.circuit.without(["thigh", "calf"])))
+        NCAPActor(NCAPPolicy(circuit=CIRCUIT.circuit.without(["hip", "thigh", "calf"])))
     with pytest.raises(UserError, match="ppo needs afferents that are summed once, and motor neurons"):
         NCAPActor(NCAPPolicy(circuit=animal("paper").without(["thigh", "calf"])))
 
 
 def test_a_circuit_whose_afferents_alone_are_trained_has_80_weights_and_their_gradient():
     actor = NCAPActor(NCAPPolicy(command=0.2, circuit=CIRCUIT.circuit.trained_by(["AF"])))
-    seen = 0.01 * torch.rand(5, 40, generator=torch.Generator().manual_seed(0))  # no sum is far beyond its limit
+    seen = 0.01 * torch.rand(5, SEEN, generator=torch.Generator().manual_seed(0))  # no sum is far beyond its limit
     actor.drives(seen).sum().backward()
     # all is positive: the positive halves of the afferents (10 of 20) reach both sums of both girdles
     assert actor.theta.shape == (80,)

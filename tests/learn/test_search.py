@@ -70,21 +70,24 @@ def modulated(population=8, sigma=0.3, **settings):
 def test_a_circuit_is_searched_in_its_weights_and_in_modulators_that_move_many_of_them():
     space = NCAPPolicy().space
     directions, sizes = coordinates(space, space.initial)
-    assert directions.shape == (112, 100)
-    assert np.array_equal(directions[:100], np.eye(100))
-    assert np.linalg.norm(directions, axis=1) == pytest.approx(np.ones(112))
-    pattern = np.array([name.startswith("PF") for name in space.names])
-    assert set(sizes[:100][pattern]) == {SINGLE}
-    assert set(sizes[:100][~pattern]) == {REFLEX}
-    for both, size in zip(directions[100:110], sizes[100:110], strict=True):
+    # of a girdle's pattern 10 weights and 3 biases are also moved together with the other's; 2 joints have gains, for
+    # all weights onto a hip start at 0
+    assert directions.shape == (112 + 13 + 2, 112)
+    assert np.array_equal(directions[:112], np.eye(112))
+    assert np.linalg.norm(directions, axis=1) == pytest.approx(np.ones(127))
+    stages = np.array([name[: 3 if name[2] == "." else 2] for name in space.names])
+    assert {stage: set(sizes[:112][stages == stage]) for stage in set(stages)} == {
+        "AF.": {REFLEX}, "PF.": {SINGLE}, "PF": {TOGETHER},  # the whole body shares its vestibular reflexes
+    }  # fmt: skip
+    for both, size in zip(directions[112:125], sizes[112:125], strict=True):
         fore, hind = (space.names[i] for i in np.flatnonzero(both))
         assert hind == fore.replace("fore", "hind")
         assert size == TOGETHER
-    for gain, joint in zip(directions[110:], ("thigh", "calf"), strict=True):
-        moved = [f": {joint} < " in name for name in space.names]
+    for gain, joint in zip(directions[125:], ("thigh", "calf"), strict=True):
+        moved = [f": {joint} < " in name and stage == "PF." for name, stage in zip(space.names, stages, strict=True)]
         assert np.array_equal(gain != 0, moved)
         assert gain[moved] / space.initial[moved] == pytest.approx(np.full(8, gain[moved][0] / space.initial[moved][0]))
-    assert list(sizes[110:]) == [GAIN, GAIN]
+    assert list(sizes[125:]) == [GAIN, GAIN]
 
 
 def test_the_first_candidates_are_as_wide_as_their_coordinates():
@@ -99,7 +102,7 @@ def test_the_first_candidates_are_as_wide_as_their_coordinates():
 
 def test_a_change_of_all_strides_is_found_sooner_with_modulators():
     space = NCAPPolicy().space
-    pattern = np.array([name.startswith("PF") for name in space.names])
+    pattern = np.array([name.startswith("PF.") for name in space.names])
     target = np.where(pattern, 1.8 * space.initial, space.initial)  # all strides and lifts larger
 
     def left(method, seed):
@@ -178,7 +181,9 @@ def test_candidates_are_addressed_by_seed_epoch_and_index(method):
 def test_signs_hold_for_every_candidate_and_for_the_mean(preset):
     method = PRESETS[preset]["ncap"]
     space = NCAPPolicy(command=0.2, copies=method.copies).space
-    excitatory, inhibitory = space.initial > 0, space.initial < 0  # all weights that do not start at 0 keep their sign
+    # all weights that do not start at 0 keep their sign, but for those of the posture, which are free
+    kept = np.array([not name.startswith("PF: ") for name in space.names])
+    excitatory, inhibitory = kept & (space.initial > 0), kept & (space.initial < 0)
     assert excitatory.sum() + inhibitory.sum() == method.copies * (2 * 10 + 2 * 8)  # in each girdle
     search = method.start(space, space.initial)
     for epoch in range(5):

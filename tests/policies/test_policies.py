@@ -9,17 +9,26 @@ from ncap.analysis.gaits import circular_mean, measure_gait
 from ncap.circuits.animal import AFFERENT_LIMIT, AFFERENTS, LED_PATTERN, animal
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.rhythm import EXTENSOR_STANCE, STARTS, rhythm_inputs, rhythm_starts
+from ncap.circuits.spec import Input
 from ncap.errors import UserError
 from ncap.policies.controller import RandomPolicy
-from ncap.policies.description import policy_from
+from ncap.policies.description import describe, policy_from
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 
 MIRROR = [1, 0, 3, 2]  # FL <-> FR, HL <-> HR
+SENSED = 10
+"""What a leg feels itself; the posture of the trunk stands after it."""
 
 
 def random_observations(seed, steps, individuals):
-    return np.random.default_rng(seed).uniform(-1, 1, (steps, individuals, 4, 10))
+    """(steps, P, leg, sense), with the posture."""
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, individuals, 4, SENSED + 4))
+
+
+def reflected(action):
+    """Actions (P, leg, joint) in the mirror: legs change sides, and a hip that goes left then goes right."""
+    return action[:, MIRROR] * [-1, 1, 1]
 
 
 def act(controller, observations, seeds, command=None):
@@ -42,20 +51,36 @@ def test_parameter_counts_of_the_papers_table_are_the_papers():
     assert MLPPolicy().space.size == 79_372
 
 
-def test_fast_pools_add_8_weights_to_the_papers_92():
-    # 2 pools drive 2 joints of 2 girdles; biases have no copies: 8 (80 + 8 + 8) + 4
-    assert NCAPPolicy().space.size == 92 + 2 * 2 * 2 == 100
-    assert NCAPPolicy(copies=8).space.size == 708 + 8 * 8 == 772
+def test_fast_pools_hips_and_vestibular_reflexes_add_20_weights_to_the_papers_92():
+    # 2 pools drive 3 joints of 2 girdles, hips have a bias in each, and 6 reflexes belong to the whole body
+    assert NCAPPolicy().space.size == 92 + 2 * 3 * 2 + 2 + 6 == 112
+    # biases have no copies: the paper's 88 weights and these 18 have 8 each
+    assert NCAPPolicy(copies=8).space.size == 708 + 8 * (2 * 3 * 2 + 6) + 2 == 854
 
 
-@pytest.mark.parametrize(("preset", "sources"), [("default", 4), ("paper", 2), ("released", 2)])
-def test_blocks_of_weights_have_the_names_that_they_always_had_and_a_column_for_every_source(preset, sources):
-    blocks = {block.name: block.initial.shape for block in NCAPPolicy(circuit=animal(preset)).space.blocks}
-    assert blocks == {
-        "AF.fore": (2, 20), "AF.hind": (2, 20),
-        "PF.fore": (2, sources), "PF.fore.bias": (2,), "PF.hind": (2, sources), "PF.hind.bias": (2,),
+@pytest.mark.parametrize("preset", ["paper", "released"])
+def test_blocks_of_the_papers_weights_have_a_row_for_every_target_and_a_column_for_every_source(preset):
+    blocks = [(block.name, block.initial.shape) for block in NCAPPolicy(circuit=animal(preset)).space.blocks]
+    assert blocks == [
+        ("AF.fore", (2, 20)), ("AF.hind", (2, 20)),
+        ("PF.fore", (2, 2)), ("PF.fore.bias", (2,)), ("PF.hind", (2, 2)), ("PF.hind.bias", (2,)),
+    ]  # fmt: skip
+
+
+def test_blocks_of_the_default_circuit_have_a_list_for_each_girdle_and_one_of_reflexes_for_the_whole_body():
+    blocks = NCAPPolicy().space.blocks
+    assert [(block.name, block.initial.shape) for block in blocks] == [
+        ("AF.fore", (2, 20)), ("AF.hind", (2, 20)), ("PF", (6,)),
+        ("PF.fore", (10,)), ("PF.fore.bias", (3,)), ("PF.hind", (10,)), ("PF.hind.bias", (3,)),
+    ]  # fmt: skip
+    found = {name: value for block in blocks[2:4] for name, value in zip(block.labels[0], block.initial, strict=True)}
+    assert found == {
+        "hip < roll": 0, "hip < roll rate": -0.5, "calf < roll": 0, "calf < roll rate": 0,
+        "calf < pitch": 0.3, "calf < pitch rate": 0,
+        "thigh < flexor": -0.6, "thigh < extensor": 0.5, "thigh < fast_flexor": -0.1, "thigh < fast_extensor": 0.3,
+        "calf < flexor": -0.6, "calf < extensor": 1.0, "calf < fast_flexor": -0.4, "calf < fast_extensor": 0.3,
+        "hip < fast_flexor": 0, "hip < fast_extensor": 0,
     }  # fmt: skip
-    assert list(blocks) == ["AF.fore", "AF.hind", "PF.fore", "PF.fore.bias", "PF.hind", "PF.hind.bias"]
 
 
 @pytest.mark.parametrize(
@@ -70,18 +95,20 @@ def test_blocks_of_weights_have_the_names_that_they_always_had_and_a_column_for_
 def test_stages_can_be_trained_by_name(stages, sizes):
     space = NCAPPolicy(circuit=animal("paper").trained_by(stages)).space
     assert {block.name: block.size for block in space.blocks} == sizes
-    # fast pools: 4 rows more to the joints of a girdle, and 2 more from freq; what they take from half-centres is fixed
-    more = {"BC": 2, "PF.fore": 4, "PF.hind": 4}
+    # fast pools: 6 rows more to the joints of a girdle, and 2 more from freq; what they take from half-centres is
+    # fixed. Hips have biases, and the 6 vestibular reflexes belong to the pattern
+    more = {"BC": 2, "PF.fore": 6, "PF.hind": 6, "PF.fore.bias": 1, "PF.hind.bias": 1}
+    expected = {k: n + more.get(k, 0) for k, n in sizes.items()} | ({"PF": 6} if stages == ["PF"] else {})
     space = NCAPPolicy(circuit=animal().trained_by(stages)).space
-    assert {block.name: block.size for block in space.blocks} == {k: n + more.get(k, 0) for k, n in sizes.items()}
+    assert {block.name: block.size for block in space.blocks} == expected
 
 
-@pytest.mark.parametrize(("preset", "pattern", "brainstem"), [("paper", 12, 6), ("default", 20, 8)])
+@pytest.mark.parametrize(("preset", "pattern", "brainstem"), [("paper", 12, 6), ("default", 32, 8)])
 def test_a_circuit_with_everything_trained_acts_the_same_before_training(preset, pattern, brainstem):
     spec = animal(preset)
     whole, usual = NCAPPolicy(circuit=spec.trained_by(["AF", "BC", "RG", "PF"])), NCAPPolicy(circuit=spec)
     # 80 afferent weights, those of the pattern, 22 + 9 of the rhythm, those of the brainstem
-    assert whole.space.size == 80 + pattern + 22 + 9 + brainstem == {"paper": 129, "default": 139}[preset]
+    assert whole.space.size == 80 + pattern + 22 + 9 + brainstem == {"paper": 129, "default": 151}[preset]
     observations = random_observations(3, 30, 2)
     trained, frozen = (
         act(policy.bind(np.tile(policy.space.initial, (2, 1))), observations, [1, 2]) for policy in (whole, usual)
@@ -109,17 +136,31 @@ def test_compressed_policy_acts_exactly_as_the_expanded_one():
     assert small == pytest.approx(full, abs=1e-12)
 
 
-def plain_ncap(policy, weights, start, observations, limit):
-    """One individual, leg by leg and number by number. A limit: afferents are bounded, and there are fast pools."""
+POOLS = ("flexor", "extensor", "fast_flexor", "fast_extensor")
+HEARD = {
+    "paper": {"thigh": POOLS[:2], "calf": POOLS[:2]},
+    "default": {
+        "hip": (*POOLS[2:], "roll", "roll rate"),
+        "thigh": POOLS,
+        "calf": (*POOLS, "roll", "roll rate", "pitch", "pitch rate"),
+    },
+}
+"""What drives a joint."""
+
+
+def plain_ncap(policy, theta, start, observations, preset, limit):
+    """One individual, leg by leg and number by number. A limit: that of what the afferents of a leg add up to."""
     circuit = Circuit(policy.circuit)  # the rhythm generator alone; it is tested on its own
+    weights = dict(zip((name.removesuffix(" #0") for name in policy.space.names), theta, strict=True))
     state, actions = start, []
     for observation in observations:
         sums = {}
         for leg, name in enumerate(("FL", "FR", "HL", "HR")):
-            girdle = "fore" if leg < 2 else "hind"
-            signals = [max(0.0, -x) for x in observation[leg]] + [max(0.0, x) for x in observation[leg]]
-            for row, half in enumerate(("flexor", "extensor")):
-                total = sum(w * s for w, s in zip(weights[f"AF.{girdle}"][row], signals, strict=True))
+            girdle, own = "fore" if leg < 2 else "hind", observation[leg, :SENSED]
+            signals = [max(0.0, -x) for x in own] + [max(0.0, x) for x in own]
+            for half in ("flexor", "extensor"):
+                row = [weights[f"AF.{girdle}: afferent_{half} < {afferent}"] for afferent in AFFERENTS]
+                total = sum(w * s for w, s in zip(row, signals, strict=True))
                 sums[f"afferent_{half}.{name}"] = limit * np.tanh(total / limit) if limit else total
         inputs = rhythm_inputs(circuit, np.array([policy.command]))
         for column, name in enumerate(circuit.inputs):
@@ -131,12 +172,17 @@ def plain_ncap(policy, weights, start, observations, limit):
         action = np.zeros((4, 3))
         for leg, name in enumerate(("FL", "FR", "HL", "HR")):
             girdle = "fore" if leg < 2 else "hind"
-            for joint in (0, 1):
-                row, total = weights[f"PF.{girdle}"][joint], weights[f"PF.{girdle}.bias"][joint]
-                slow = [outputs[f"{half}.{name}"] for half in ("flexor", "extensor")]
-                fast = [max(0.0, output + policy.command - 1.0) for output in slow] if limit else []
-                total += sum(w * output for w, output in zip(row, slow + fast, strict=True))
-                action[leg, joint + 1] = np.tanh(total)
+            known = dict(zip(("roll", "roll rate", "pitch", "pitch rate"), observation[leg, SENSED:], strict=True))
+            for half in ("flexor", "extensor"):
+                known[half] = outputs[f"{half}.{name}"]
+                known[f"fast_{half}"] = max(0.0, outputs[f"{half}.{name}"] + policy.command - 1.0)
+            for joint, sources in HEARD[preset].items():
+                total = weights[f"PF.{girdle}.bias: {joint}"]
+                for source in sources:
+                    block = f"PF.{girdle}" if source in POOLS else "PF"
+                    total += weights[f"{block}: {joint} < {source}"] * known[source]
+                outwards = -1.0 if joint == "hip" and name[1] == "R" else 1.0
+                action[leg, ("hip", "thigh", "calf").index(joint)] = outwards * np.tanh(total)
         actions.append(action)
     return np.array(actions)
 
@@ -150,7 +196,7 @@ def test_a_plain_loop_agrees(preset, limit):
     batched = act(controller, observations, [5, 6])
     for i in range(2):
         start = controller.reset([5, 6]).map(lambda part, i=i: part[i : i + 1])
-        expected = plain_ncap(policy, policy.space.unpack(theta[i]), start, observations[:, i], limit)
+        expected = plain_ncap(policy, theta[i], start, observations[:, i], preset, limit)
         assert batched[:, i] == pytest.approx(expected, abs=1e-12)
 
 
@@ -166,18 +212,18 @@ def test_mirrored_observations_give_mirrored_actions(seed, command):
     mirrored.units[group][0][:, columns] = controller.circuit.state_of(state, "flexor")[0][:, MIRROR]
     for observation in observations:
         state, action = controller.act(state, observation)
-        mirrored, reflected = controller.act(mirrored, observation[:, MIRROR])
-        assert reflected == pytest.approx(action[:, MIRROR], abs=1e-9)
+        mirrored, other = controller.act(mirrored, observation[:, MIRROR])
+        assert other == pytest.approx(reflected(action), abs=1e-9)
 
 
 @pytest.mark.parametrize("command", [0.0, 0.3, 1.0])
 def test_fast_pools_are_silent_at_command_0_and_follow_their_half_centres_fully_at_command_1(command):
     policy = NCAPPolicy(command=command)
     controller, system = policy.bind(policy.space.initial[None]), policy.system
-    state, weights = controller.reset([3]), policy.system.weights_from(policy.numbers(policy.space.initial[None])[0])
+    state, weights = controller.reset([3]), policy.system.weights_from(policy.numbers(policy.space.initial[None]))
     heard = []
-    for _ in range(40):  # more than a stride, without afferents
-        state, board = system.step(state, np.zeros((1, 80)), np.full((1, 4), command), weights)
+    for _ in range(40):  # more than a stride, without afferents and level
+        state, board = system.step(state, np.zeros((1, 96)), np.full((1, 4), command), weights)
         now = {name: board[0, place] for name, place in system.index.items()}
         for leg in ("FL", "FR", "HL", "HR"):
             slow = {half: now[f"{half}.{leg}"] for half in ("flexor", "extensor")}
@@ -202,9 +248,9 @@ def test_whatever_is_felt_the_afferents_never_drive_a_half_centre_by_more_than_t
     controller = policy.bind(theta)
     _, board = policy.system.step(
         controller.reset([0, 1, 2]),
-        scale * rng.uniform(0, 1, (3, 80)),
+        scale * rng.uniform(0, 1, (3, 96)),
         np.full((3, 4), 0.25),
-        policy.system.weights_from(policy.numbers(theta)[0]),
+        policy.system.weights_from(policy.numbers(theta)),
     )
     sums = board[:, [place for name, place in policy.system.index.items() if name.startswith("afferent_")]]
     assert sums.shape == (3, 8)
@@ -212,11 +258,56 @@ def test_whatever_is_felt_the_afferents_never_drive_a_half_centre_by_more_than_t
     assert scale == 1.0 or np.abs(sums).max() == pytest.approx(AFFERENT_LIMIT)  # far out it is reached
 
 
-def test_hips_are_held_and_actions_stay_in_range():
-    policy = NCAPPolicy(command=1.0)
+@pytest.mark.parametrize(("preset", "held"), [("paper", True), ("released", True), ("default", False)])
+def test_hips_are_held_in_the_papers_tables_alone_and_actions_stay_in_range(preset, held):
+    policy = NCAPPolicy(command=1.0, circuit=animal(preset))
     actions = act(policy.bind(10 * perturbed(policy, 4)), random_observations(4, 40, 4), range(4))
-    assert np.all(actions[..., 0] == 0)
+    assert np.all(actions[..., 0] == 0) == held
     assert np.abs(actions).max() <= 1
+
+
+def test_the_motor_neuron_of_a_hip_moves_the_leg_outwards_on_either_side():
+    policy = NCAPPolicy()
+    theta = np.where(["bias: hip" in name for name in policy.space.names], 0.5, policy.space.initial)
+    actions = act(policy.bind(theta[None]), np.zeros((5, 1, 4, SENSED)), [0])
+    # a hip turns about the axis that points forwards: a leg that hangs down goes left when the angle is positive
+    assert actions[:, 0, :, 0] == pytest.approx(np.tile(np.tanh(0.5) * np.array([1, -1, 1, -1]), (5, 1)), abs=1e-12)
+
+
+def drives_of(posture):
+    """(leg, joint) what a posture (leg, 4) adds to the drives of the motor neurons of the untrained circuit."""
+    controller = NCAPPolicy().bind(NCAPPolicy().space.initial[None])
+    start, felt = controller.reset([2]), np.zeros((1, 4, SENSED))
+    level = controller.act(start, felt)[1]
+    leaning = controller.act(start, np.concatenate((felt, posture[None]), axis=2))[1]
+    return (np.arctanh(leaning) - np.arctanh(level))[0]
+
+
+RIGHT, FRONT = np.array([-1.0, 1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0, -1.0])
+"""What the legs feel of a trunk whose right side, or whose front, is as low, or sinks as fast, as can be felt."""
+
+
+@pytest.mark.parametrize(
+    ("sense", "felt", "joint", "drive"),
+    [
+        # the right side falls: right hips go inwards and left ones outwards, which is to the left, the positive angle,
+        # for all: the feet stay, so the trunk is turned back (tests/test_rollouts.py)
+        (1, RIGHT, 0, [0.5, 0.5, 0.5, 0.5]),
+        (1, -RIGHT, 0, [-0.5, -0.5, -0.5, -0.5]),
+        # the nose is low: fore knees are stretched, hind knees bent
+        (2, FRONT, 2, [0.3, 0.3, -0.3, -0.3]),
+        (2, -FRONT, 2, [-0.3, -0.3, 0.3, 0.3]),
+        # what has no reflex before training
+        (0, RIGHT, None, None),
+        (3, FRONT, None, None),
+    ],
+)
+def test_before_training_hips_turn_against_a_roll_and_knees_lift_the_girdle_that_has_sunk(sense, felt, joint, drive):
+    posture, expected = np.zeros((4, 4)), np.zeros((4, 3))
+    posture[:, sense] = felt
+    if joint is not None:
+        expected[:, joint] = drive
+    assert drives_of(posture) == pytest.approx(expected, abs=1e-12)
 
 
 def adaptation(controller, state):
@@ -267,43 +358,52 @@ def test_episodes_of_different_seeds_begin_at_different_phases():
     assert 58 <= len(np.unique(starts, axis=0)) <= 64
 
 
-def test_paces_blend_sets_of_weights():
+def test_without_afferents_and_vestibular_reflexes_observations_do_not_matter():
     policy = NCAPPolicy(command=0.4)
-    several = replace(policy, paces=(0.1, 0.5, 0.9))
-    walk, trot, run = (perturbed(policy, 2) * factor for factor in (1.0, 0.8, 1.3))
-    observations = random_observations(6, 20, 2)
-    controller = several.bind(np.hstack([walk, trot, run]))
-    assert several.space.size == 3 * 100
-    for command, theta in (
-        (0.0, walk),
-        (0.1, walk),
-        (0.2, 0.75 * walk + 0.25 * trot),
-        (0.5, trot),
-        (0.7, 0.5 * trot + 0.5 * run),
-        (1.0, run),
-    ):
-        expected = act(replace(policy, command=command).bind(theta), observations, [1, 2])
-        assert np.abs(act(controller, observations, [1, 2], command) - expected).max() < 1e-12
-    ends = act(controller, observations, [1, 2], np.array([0.1, 1.0]))  # every individual at its own
-    assert np.array_equal(ends[:, 0], act(replace(policy, command=0.1).bind(walk), observations, [1, 2])[:, 0])
-    assert np.array_equal(ends[:, 1], act(replace(policy, command=1.0).bind(run), observations, [1, 2])[:, 1])
-
-
-@pytest.mark.parametrize("paces", [(0.5, 0.5), (0.9, 0.1), (0.5, 1.1)])
-def test_paces_must_rise_within_the_range_of_commands(paces):
-    with pytest.raises(UserError, match=r"must rise|outside \[0, 1\]"):
-        NCAPPolicy(command=0.4, paces=paces)
-
-
-def test_without_afferents_observations_do_not_matter():
-    policy = NCAPPolicy(command=0.4)
-    cut, theta = policy.without(["afferents"], perturbed(policy, 1)[0])
+    cut, theta = policy.without(["afferents", "vestibular"], perturbed(policy, 1)[0])
     controller = cut.bind(np.tile(theta, (2, 1)))
     quiet, loud = (act(controller, scale * random_observations(6, 20, 2), [1, 2]) for scale in (0.0, 1.0))
     assert np.array_equal(quiet, loud)
     # and it does what the whole circuit does when it feels nothing: every afferent starts at 0
     whole = policy.bind(np.tile(perturbed(policy, 1)[0], (2, 1)))
-    assert np.array_equal(quiet, act(whole, np.zeros((20, 2, 4, 10)), [1, 2]))
+    assert np.array_equal(quiet, act(whole, np.zeros((20, 2, 4, SENSED)), [1, 2]))
+
+
+def test_without_vestibular_reflexes_the_posture_alone_does_not_matter():
+    policy, observations = NCAPPolicy(command=0.4), random_observations(6, 20, 2)
+    theta = perturbed(policy, 1)[0]
+    cut, left = policy.without(["vestibular"], theta)
+    assert cut.space.size == 112 - 6
+    level = observations.copy()
+    level[..., SENSED:] = 0.0
+    expected = act(policy.bind(np.tile(theta, (2, 1))), level, [1, 2])
+    for seen in (observations, level, observations[..., :SENSED]):
+        assert np.array_equal(act(cut.bind(np.tile(left, (2, 1))), seen, [1, 2]), expected)
+    assert np.abs(act(policy.bind(np.tile(theta, (2, 1))), observations, [1, 2]) - expected).max() > 0.1
+    assert (
+        np.abs(act(cut.bind(np.tile(left, (2, 1))), 0 * observations, [1, 2]) - expected).max() > 0.1
+    )  # legs still do
+
+
+def test_an_observation_without_posture_acts_as_that_of_a_level_trunk_and_networks_leave_the_posture_out():
+    policy, network = NCAPPolicy(command=0.4), MLPPolicy(hidden=(4,))
+    observations = random_observations(12, 5, 2)
+    alone = observations[..., :SENSED]
+    level = np.concatenate((alone, np.zeros((5, 2, 4, 4))), axis=-1)
+    for chosen, same in ((network, observations), (NCAPPolicy(circuit=animal("paper")), observations), (policy, level)):
+        controller = chosen.bind(perturbed(chosen, 2))
+        expected = act(controller, same, [1, 2])
+        for seen in (alone, alone.reshape(5, 2, 40), same.reshape(5, 2, 56)):
+            assert np.array_equal(act(controller, seen, [1, 2]), expected)
+    assert np.abs(act(controller, observations, [1, 2]) - expected).max() > 0.1  # of the last, whose posture counts
+
+
+def test_a_table_that_asks_for_a_sense_that_no_body_has_is_told_of_the_posture_too():
+    wrong = replace(animal("paper"), inputs=(*animal("paper").inputs, Input(name="yaw rate")))
+    with pytest.raises(
+        UserError, match=r"input yaw rate: .* no such sense; valid: .*, foot\+, roll, roll rate, pitch, "
+    ):
+        NCAPPolicy(circuit=wrong)
 
 
 def test_every_individual_starts_at_its_own_command():
@@ -365,8 +465,8 @@ def test_one_sided_commands_mirror_each_other():
     mirrored = controller.circuit.reset(1)  # at rest both are the same in the mirror
     for observation in random_observations(9, 60, 1):
         state, action = controller.act(state, observation, {"freq.L": 0.8})
-        mirrored, reflected = controller.act(mirrored, observation[:, MIRROR], {"freq.R": 0.8})
-        assert reflected == pytest.approx(action[:, MIRROR], abs=1e-9)
+        mirrored, other = controller.act(mirrored, observation[:, MIRROR], {"freq.R": 0.8})
+        assert other == pytest.approx(reflected(action), abs=1e-9)
 
 
 def test_every_individual_can_have_a_command_of_its_own():
@@ -415,13 +515,16 @@ def test_nothing_that_a_controller_does_changes_it_or_another_of_the_same_policy
 
 def test_wrong_shapes_get_a_sentence():
     policy, network = NCAPPolicy(command=0.2), MLPPolicy(hidden=(4,))
-    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 100\), not \(100,\)"):
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 112\), not \(112,\)"):
         policy.bind(policy.space.initial)
-    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 224\), not \(1, 100\)"):
+    with pytest.raises(UserError, match=r"weights have the shape \(individuals, 224\), not \(1, 112\)"):
         network.bind(policy.space.initial[None])  # 40 · 4 + 4 + 4 · 12 + 12
-    for controller in (policy.bind(policy.space.initial[None]), network.bind(network.space.initial[None])):
-        with pytest.raises(UserError, match="an observation has 40 numbers, not 36"):
-            controller.act(controller.reset([0]), np.zeros((1, 4, 9)))
+    sizes = {policy: "40 numbers, or 56 with the posture of the trunk", network: "40 numbers"}
+    for chosen, said in sizes.items():
+        controller = chosen.bind(chosen.space.initial[None])
+        for senses in (9, 11, 15):
+            with pytest.raises(UserError, match=f"an observation has {said}, not {4 * senses}"):
+                controller.act(controller.reset([0]), np.zeros((1, 4, senses)))
 
 
 def test_impossible_policies_are_refused():
@@ -446,10 +549,25 @@ def test_a_description_from_before_the_activation_means_relu():
     assert policy_from(old) == MLPPolicy(hidden=(4, 4), mean=(0.0,) * 40, std=(1.0,) * 40, activation="relu")
 
 
-POLICIES = [NCAPPolicy(command=0.2), NCAPPolicy(command=0.2, paces=(0.1, 0.9)), MLPPolicy(hidden=(4,)), RandomPolicy()]
+def test_a_description_may_name_no_paces_but_not_some():
+    data = describe(NCAPPolicy(command=0.3))
+    assert "paces" not in data
+    assert policy_from(data | {"paces": []}) == NCAPPolicy(command=0.3)
+    with pytest.raises(
+        UserError, match=r"mine: paces are \[0\.1, 0\.9\], but a circuit has one set of weights for all commands"
+    ):
+        policy_from(data | {"paces": [0.1, 0.9]}, "mine")
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=["ncap", "paces", "mlp", "random"])
+POLICIES = [
+    NCAPPolicy(command=0.2),
+    NCAPPolicy(command=0.2, circuit=animal("paper")),
+    MLPPolicy(hidden=(4,)),
+    RandomPolicy(),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["ncap", "paper", "mlp", "random"])
 def test_lists_and_single_precision_act_as_arrays_of_double_precision_do(policy):
     theta = np.round(perturbed(policy, 2), 2).astype(np.float32)  # the same numbers in both precisions
     observation = np.linspace(-1, 1, 80).reshape(2, 4, 10).astype(np.float32)
@@ -476,7 +594,7 @@ WRONG_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES[:3], ids=["ncap", "paces", "mlp"])
+@pytest.mark.parametrize("policy", POLICIES[:3], ids=["ncap", "paper", "mlp"])
 @pytest.mark.parametrize(("spoil", "complaint"), WRONG_NUMBERS.values(), ids=WRONG_NUMBERS)
 def test_wrong_weights_and_observations_get_a_sentence(policy, spoil, complaint):
     theta = perturbed(policy, 2)
@@ -487,7 +605,7 @@ def test_wrong_weights_and_observations_get_a_sentence(policy, spoil, complaint)
         controller.act(controller.reset([0, 1]), spoil(np.full((2, 4, 10), 0.5)))
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=["ncap", "paces", "mlp", "random"])
+@pytest.mark.parametrize("policy", POLICIES, ids=["ncap", "paper", "mlp", "random"])
 def test_weights_and_observations_of_another_number_of_individuals_get_a_sentence(policy):
     controller = policy.bind(perturbed(policy, 2))
     with pytest.raises(UserError, match=r"weights have the shape \(individuals, \d+\), not \(0, \d+\)"):

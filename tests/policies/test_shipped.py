@@ -13,6 +13,7 @@ import pytest
 from ncap import seeding
 from ncap.circuits.animal import animal
 from ncap.circuits.circuit import Circuit
+from ncap.errors import UserError
 from ncap.evaluation import own_command
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import rollout
@@ -24,7 +25,7 @@ SEEDS = [200, 201]
 NAMES = tuple(shipped_policies())
 LED = tuple(name for name in NAMES if name.startswith("ncap"))
 FIRST_SPEEDS = DATA / "first" / "ncap-flat-speeds.safetensors"
-"""Six sets of weights for many speeds; no longer shipped, but such files are still read."""
+"""Six sets of weights for many speeds, which were blended along the command."""
 BEFORE = {name.replace("paper-", "ncap-"): name for name in NAMES if name not in LED}
 """What is recorded, by its name of then, and what is shipped under its name of today."""
 
@@ -66,8 +67,8 @@ def standing_starts(spec, command):
 
 
 def recorded(name):
-    """Two individuals of a policy as it was recorded: that of many speeds at a command between two of its paces."""
-    found = read_policy(FIRST_SPEEDS).with_command(0.3) if name == "ncap-flat-speeds" else load(BEFORE[name])
+    """Two individuals of a policy as it was recorded."""
+    found = load(BEFORE[name])
     controller = found.controller(2)
     return Standing(controller, found.policy.command) if name.startswith("ncap") else controller
 
@@ -76,7 +77,7 @@ def test_everything_that_was_recorded_is_still_shipped_but_the_blend_of_many_spe
     assert {key.split("/")[0] for key in before} == {*BEFORE, "ncap-flat-speeds"}
 
 
-@pytest.mark.parametrize("name", [*BEFORE, "ncap-flat-speeds"])
+@pytest.mark.parametrize("name", BEFORE)
 def test_actions_and_neurons_are_those_of_before_to_the_twelfth_digit(before, name):
     controller, observations = recorded(name), before[f"{name}/observation"].astype(np.float64)
     state, actions, neurons = controller.reset(SEEDS), [], []
@@ -91,10 +92,9 @@ def test_actions_and_neurons_are_those_of_before_to_the_twelfth_digit(before, na
         assert np.abs(np.stack(neurons, 1) - before[f"{name}/neurons"]).max() < 1e-12
 
 
-@pytest.mark.parametrize("name", [*BEFORE, "ncap-flat-speeds"])
+@pytest.mark.parametrize("name", BEFORE)
 def test_returns_are_those_of_before(before, name):
-    task = "flat-run" if name == "ncap-flat-speeds" else name.split("-", 1)[1]
-    short = replace(TASKS[task], episode_seconds=6.0)
+    short = replace(TASKS[name.split("-", 1)[1]], episode_seconds=6.0)
     played = rollout(short, recorded(name), SEEDS)
     assert played.returns == pytest.approx(before[f"{name}/returns"], abs=1e-9)
 
@@ -115,13 +115,18 @@ def test_files_of_the_first_version_are_converted_on_reading_and_act_as_todays(n
         assert np.array_equal(action, again)
 
 
-@pytest.mark.parametrize("name", ["ncap-flat-walk", "ncap-flat-speeds"])
-def test_circuits_of_the_first_version_which_said_default_have_the_papers_table(name):
-    found = read_policy(DATA / "first" / f"{name}.safetensors")
+def test_circuits_of_the_first_version_which_said_default_have_the_papers_table():
+    found = read_policy(DATA / "first" / "ncap-flat-walk.safetensors")
     assert found.policy.circuit == animal("paper")
-    sets = 6 if name == "ncap-flat-speeds" else 1
-    assert (found.parameters, max(1, len(found.policy.paces))) == (92 * sets, sets)
+    assert found.parameters == 92
     assert own_command(found, TASKS["flat-walk"]) is None
+
+
+def test_a_file_of_the_first_version_with_a_set_of_weights_for_each_of_several_commands_is_refused():
+    with pytest.raises(
+        UserError, match=r"ncap-flat-speeds\.safetensors: .*paces are \[0\.0, 0\.1, 0\.45, .*one set of"
+    ):
+        read_policy(FIRST_SPEEDS)
 
 
 def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_and_one_for_all_speeds():
@@ -133,12 +138,12 @@ def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_and_one_f
 def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(name):
     found = load(name)
     assert found.task == name.split("-", 1)[1]
-    # 92 weights in the paper's table, 100 with fast pools; 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12 for PPO's network
-    sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 100)}
+    # 92 weights in the paper's table, 112 in the default; 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12 for PPO's network
+    sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112)}
     assert found.parameters == sizes.get(name, 92)
     if isinstance(found.policy, NCAPPolicy):
         assert found.policy.circuit == animal("default" if name in LED else "paper")
-        assert (found.policy.copies, found.policy.paces) == (1, ())
+        assert found.policy.copies == 1
 
 
 @pytest.mark.parametrize("name", LED)

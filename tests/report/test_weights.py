@@ -9,20 +9,21 @@ from ncap.policies.ncap import NCAPPolicy
 from ncap.report.weights import circuit_weights
 
 BLOCKS = ["AF.fore", "AF.hind", "PF.fore", "PF.hind"]
+WHOLE_BODY = ["AF.fore", "AF.hind", "PF", "PF.fore", "PF.hind"]
 
 
 @pytest.mark.parametrize(
     ("policy", "titles", "weights"),
     [
-        # per girdle 2 × 20 afferent and 2 × 2 motor weights, 2 × 4 with fast pools; biases are left out
+        # per girdle 2 × 20 afferent and 2 × 2 motor weights; by default 2 × 4 + 2, with fast pools and hips, and 6 of
+        # the posture for the whole body; biases are left out
         (NCAPPolicy(circuit=animal("paper")), BLOCKS, 2 * (40 + 4)),
         (NCAPPolicy(circuit=animal("paper"), copies=8), BLOCKS, 2 * (40 + 4)),
-        (NCAPPolicy(), BLOCKS, 2 * (40 + 8)),
+        (NCAPPolicy(), WHOLE_BODY, 2 * (40 + 10) + 6),
         # of the rhythm generator's 28 synapse rows six come from the brainstem
         (NCAPPolicy(circuit=animal().trained_by(["RG"])), ["RG"], 28 - 6),
-        (NCAPPolicy(paces=(0.1, 0.5)), [f"{name} at {pace}" for pace in (0.1, 0.5) for name in BLOCKS], 4 * 48),
     ],
-    ids=["paper", "overparameterised", "default", "rhythm", "paces"],
+    ids=["paper", "overparameterised", "default", "rhythm"],
 )
 def test_every_weight_is_drawn_before_and_after(policy, titles, weights):
     theta = policy.space.initial + 0.01  # no weight is 0, so that each has a circle

@@ -238,10 +238,32 @@ def test_actions_meet_the_papers_ranges():
 
 
 def test_observations_meet_the_papers_ranges():
-    nothing, feet = np.zeros((4, 3)), np.array([0.0, 25.0, 50.0, 80.0])
-    observed = A1.observation(A1.low, nothing + 33.5, nothing - 7.5, feet)
+    nothing, feet = np.zeros((1, 4, 3)), np.array([[0.0, 25.0, 50.0, 80.0]])
+    level, still = np.array([[0.0, 0.0, 1.0]]), np.zeros((1, 3))
+    observed = A1.observation(A1.low[None], nothing + 33.5, nothing - 7.5, feet, level, still)[0]
     assert observed[:, 0:3] == pytest.approx(-np.ones((4, 3)))
     assert observed[:, 3:6] == pytest.approx(np.ones((4, 3)))
     assert observed[:, 6:9] == pytest.approx(-0.5 * np.ones((4, 3)))
     assert observed[:, 9] == pytest.approx([-1, 0, 1, 1])  # 0 … 50 N by three points: the middle is 25 N
-    assert A1.observation(A1.mid, nothing, nothing, np.full(4, 25.0)) == pytest.approx(np.zeros((4, 10)))
+    standing = A1.observation(A1.mid[None], nothing, nothing, np.full((1, 4), 25.0), level, still)
+    assert standing == pytest.approx(np.zeros((1, 4, 14)))
+
+
+def posture(up, angular_velocity):
+    """(leg, 4) what the legs know of a trunk: roll, roll rate, pitch, pitch rate."""
+    trunk = (np.array([values], float) for values in (up, angular_velocity))
+    return A1.observation(A1.mid[None], *np.zeros((2, 1, 4, 3)), np.zeros((1, 4)), *trunk)[0, :, 10:]
+
+
+def test_a_leg_knows_how_far_and_how_fast_its_side_and_its_girdle_sink():
+    # legs FL, FR, HL, HR. With its right side down, a trunk sees the vertical on its left, which is its y; with its
+    # nose down, behind it, which is -x. 0.5 rad and 2 rad/s are felt as 1
+    lean, dive = (0.0, np.sin(0.1), np.cos(0.1)), (-np.sin(0.2), 0.0, np.cos(0.2))
+    right, front = np.array([-1, 1, -1, 1]), np.array([1, 1, -1, -1])
+    expected = np.stack((0.2 * right, -0.25 * right, 0 * front, 0.5 * front), axis=1)
+    assert posture(lean, (-0.5, 1.0, 9.0)) == pytest.approx(expected)  # turning about the vertical is not felt
+    expected = np.stack((0 * right, 0.25 * right, 0.4 * front, -0.5 * front), axis=1)
+    assert posture(dive, (0.5, -1.0, -9.0)) == pytest.approx(expected)
+    # far over the right side and the nose, and falling fast: no sense leaves [-1, 1]
+    expected = np.stack((right, right, front, front), axis=1)
+    assert posture((-0.7, 0.7, 0.1), (5.0, 5.0, 0.0)) == pytest.approx(expected)

@@ -76,7 +76,8 @@ class RhythmDrive:
     """The environment carries the rhythm generator: the policy sees its state too, drives it, and moves the joints.
 
     Action: what drives the core beside the brainstem (site, afferent sum), an extra drive of every neuron of the core
-    if some of its numbers are trained, then the motor neurons (site, joint); joints without one are held at 0.
+    if some of its numbers are trained, then the motor neurons (site, joint): those of hips move legs outwards, and
+    joints without one are held at 0.
     """
 
     def __init__(self, policy: NCAPPolicy, environments: int) -> None:

@@ -1,7 +1,7 @@
 """The paper's policy: a circuit table that turns senses and a brainstem command into joint targets.
 
-By default it is the paper's animal (ncap.circuits.animal): afferent feedback → rhythm generation → pattern formation,
-with 92 trained weights, or the one of `default`, with 112. Any other table of the same body plan can take its place.
+By default it is the animal of ncap.circuits.animal: afferent feedback → rhythm generation → pattern formation, with 112
+trained weights; the paper's has 92. Any other table of the same body plan can take its place.
 """
 
 from collections.abc import Mapping, Sequence

@@ -29,24 +29,19 @@ def circuit_weights(policy: NCAPPolicy, theta: Array) -> Figure:
     }
     rows = _rows({name: len(columns) for name, (_, columns) in labels.items()})
     heights = [2.0 if len(labels[row[0]][1]) > SHORT_ROW else 1.6 for row in rows]
-    mosaic = [" ".join(_axes(name) for name in (row if len(row) == 2 else 2 * row)) for row in rows]
+    mosaic = [" ".join(row if len(row) == 2 else 2 * row) for row in rows]
     fig, axes = plots.figure(mosaic or ["none"], size=(9, 2 * max(1, len(rows))), heights=heights or [1])
     for name, (targets, sources) in labels.items():
         shape = (len(targets), len(sources))
-        here = axes[_axes(name)]
+        here = axes[name]
         shown = [target.removeprefix("afferent_") for target in targets]
         plots.named_weights(here, (shown, sources), before[name].reshape(shape), after[name].reshape(shape))
         here.set_title(name)
     for (upper, *_), (lower, *_) in pairwise(rows):
         if labels[upper][1] == labels[lower][1]:
-            axes[_axes(upper)].set_xticklabels([])  # as below
+            axes[upper].set_xticklabels([])  # as below
     fig.suptitle("Red: excitatory, blue: inhibitory; area: size of the weight", x=0.99, ha="right", fontsize=9)
     return fig
-
-
-def _axes(name: str) -> str:
-    """A block's name as that of its axes, which must not contain spaces."""
-    return name.replace(" ", "_")
 
 
 def _rows(columns: dict[str, int]) -> list[list[str]]:
