@@ -141,7 +141,7 @@ def evaluate(
         episodes: Episodes of 15 s, each with its own friction, terrain and start.
         seed: The episodes' seeds count up from this one.
         contact: Contact preset: default, elliptic or released; by default the task's.
-        physics: Physics preset: paper (steps of 1 ms) or fast (3 ms); by default the task's, which is the paper's.
+        physics: Physics preset: paper (steps of 1 ms) or fast (2.5 ms); by default the task's, which is the paper's.
         threads: Simulation threads; they do not change the result.
         json: Print JSON.
 
