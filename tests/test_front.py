@@ -96,7 +96,7 @@ def test_a_circuit_is_edited_saved_and_put_into_a_body(short, tmp_path):
         ),
         (
             lambda: ncap.load("untrained").controller(1).act(None, np.zeros((1, 4, 9))),
-            "an observation has 40 numbers, not 36",
+            "an observation has 40 numbers, or 56 with the posture of the trunk, not 36",
         ),
         (
             lambda: ncap.rollout(SHORT, ZeroController((4, 2)), seeds=[0]),

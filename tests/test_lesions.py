@@ -44,7 +44,7 @@ def test_without_v0_the_rhythm_bounds_also_in_the_body_unless_reflexes_hold_the_
     # alone, the rhythm walks at 0.1 and bounds without V0; afferents of the legs' load alternate too: they are bounded
     # in the default table, and in the paper's they are stronger than the rhythm
     longer = replace(TASK, episode_seconds=9.0)
-    intact, bounding = lesion(CIRCUIT, longer, ["V0"], [0.1], [0, 1])
+    intact, bounding = lesion(CIRCUIT, longer, ["V0"], [0.1], range(6))  # one fore leg may lead: a gallop, at times
     assert (intact.gait, bounding.gait) == ("walk", "bound")
     assert circular_distance(np.array(intact.left_right_phase), 0.5).max() < 0.1
     assert circular_distance(np.array(bounding.left_right_phase), 0.0).max() < 0.1

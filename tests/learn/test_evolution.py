@@ -90,8 +90,8 @@ def test_killed_at_random_moments_and_resumed_it_ends_in_the_same_weights(tmp_pa
     folder, rng = tmp_path / "killed", np.random.default_rng(0)
     start = f"{SHORTENED}\nfrom ncap import cli\ncli.main(%r)"
     arguments = [
-        "train", "flat-walk", "--seed", "5", "--epochs", "30", "--episodes", "1", "--training-seconds", "0.3",
-        "--out", str(folder), "--threads", "1",
+        "train", "flat-walk", "--seed", "5", "--epochs", "30", "--population", "16", "--episodes", "1",
+        "--training-seconds", "0.3", "--out", str(folder), "--threads", "1",
     ]  # fmt: skip
     kills = 0
     for attempt in range(40):
@@ -222,7 +222,7 @@ def test_checkpoints_of_another_method_are_passed_over_and_the_run_begins_anew(t
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"preset": "default"}))
     theta, complaints = go_on(folder)
-    assert "array search.centre has the shape (112,) in such a run, but it is missing" in complaints[0]
+    assert "array search.origin has the shape (112,) in such a run, but it is missing" in complaints[0]
     assert "no checkpoint" in complaints[-1]
     assert np.array_equal(theta, expected)
 
@@ -370,7 +370,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "swim"], "unknown task 'swim'"),
         (["train", "flat-walk", "--policy", "cnn"], "unknown policy 'cnn'"),
         (["train", "flat-walk", "--policy", "mlp:big"], "mlp:64x64"),
-        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, ars, paper, released"),
+        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, plain, ars, paper"),
         (["train", "flat-walk", "--command", "2"], "outside [0, 1]"),
         (["train", "flat-walk", "--target-speed", "-1"], "target_speed must be positive and finite, not -1"),
         (["train", "flat-walk", "--start", "horse"], "unknown policy 'horse'; valid: zero, random, untrained, mlp"),
@@ -402,7 +402,7 @@ def test_from_training_to_the_report(tmp_path, capsys):
     folder = str(tmp_path / "run")
     cli.main(["train", "flat-walk", "--epochs", "2", "--out", folder, "--json"])
     summary = json.loads(capsys.readouterr().out)
-    assert summary["rollouts"] == 2 * 16 * 3  # the task is short: training episodes have its length
+    assert summary["rollouts"] == 2 * 8 * 3  # the task is short: training episodes have its length
     assert summary["parameters"] == 112
     cli.main(["evaluate", folder, "--episodes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
@@ -419,7 +419,7 @@ def test_a_trainable_rhythm_is_trained_and_resumed_to_the_bit(tmp_path):
     weights, initial = (trained.policy.space.unpack(theta) for theta in (trained.theta, trained.policy.space.initial))
     assert {name: values.size for name, values in weights.items()} == {
         "AF.fore": 40, "AF.hind": 40, "BC": 8, "RG": 22, "RG.bias": 9,
-        "PF.fore": 8, "PF.fore.bias": 2, "PF.hind": 8, "PF.hind.bias": 2,
+        "PF": 6, "PF.fore": 10, "PF.fore.bias": 3, "PF.hind": 10, "PF.hind.bias": 3,
     }  # fmt: skip
     for stage in ("RG", "RG.bias", "BC"):
         assert (weights[stage] != initial[stage]).any(), stage

@@ -8,7 +8,7 @@ import pytest
 
 from ncap import cli
 from ncap.errors import UserError
-from ncap.learn.best import FINAL_SEEDS, TEST_SEEDS
+from ncap.learn.best import FINAL_SEEDS, FIRST_ROUND, TEST_SEEDS
 from ncap.learn.evolution import State, epoch_chunks
 from ncap.learn.executors import Chunk, play
 from ncap.learn.search import Search
@@ -42,18 +42,12 @@ def test_a_task_at_a_pace_is_the_same_task_with_its_command_and_speed():
     assert at == replace(SPEEDS, command=0.3, target_speed=0.8, paces=())
 
 
-def alone(chunk, i):
-    """The episode of a chunk, played by itself at the pace that its seed stands for."""
-    seed = chunk.seeds[i]
+def alone(theta, seed):
+    """An episode with weights (D,), played by itself at the pace that its seed stands for."""
     pace = SPEEDS.paces[seed % 5]
-    one = replace(
-        chunk,
-        task=replace(SPEEDS, paces=(), command=pace.command, target_speed=pace.speed),
-        policy=NCAPPolicy(command=pace.command),
-        seeds=(seed,),
-        indices=chunk.indices[i : i + 1],
-    )
-    return play([one])[0]
+    task = replace(SPEEDS, paces=(), command=pace.command, target_speed=pace.speed)
+    policy = NCAPPolicy(command=pace.command)
+    return play([Chunk(task=task, policy=policy, search=Search(mean=theta), seeds=(seed,), footfalls=True)])[0]
 
 
 @pytest.mark.parametrize("candidates", [True, False], ids=["candidates", "the mean"])
@@ -64,9 +58,11 @@ def test_the_seed_decides_the_pace_and_episodes_are_those_of_each_pace_by_itself
     chunk = Chunk(
         task=SPEEDS, policy=policy, search=search, seeds=(12, 3, 7, 0, 8, 23), seed=4, epoch=2, footfalls=True
     )
+    rows = [search.mean] * 6
     if candidates:
         chunk = replace(chunk, method=method, indices=(4, 0, 2, 5, 1, 9))
-    whole, parts = play([chunk])[0], [alone(chunk, i) for i in range(6)]
+        rows = method.candidates(policy.space, search, 4, 2, chunk.indices)
+    whole, parts = play([chunk])[0], [alone(*one) for one in zip(rows, chunk.seeds, strict=True)]
     assert np.array_equal(whole.returns, [part.returns[0] for part in parts])
     assert np.array_equal(whole.footfall_errors, [part.footfall_errors[0] for part in parts])
     assert (whole.steps, whole.falls) == (sum(part.steps for part in parts), sum(part.falls for part in parts))
@@ -103,7 +99,7 @@ def test_the_episodes_of_an_epoch_go_through_the_paces_in_turn():
 
 
 def test_tests_and_the_final_choice_have_every_pace_equally_often():
-    for seeds, times in ((TEST_SEEDS, 1), (FINAL_SEEDS, 6)):
+    for seeds, times in ((TEST_SEEDS, 1), (FINAL_SEEDS[:FIRST_ROUND], 2), (FINAL_SEEDS[FIRST_ROUND:], 10)):
         assert np.bincount(np.array(seeds) % 5).tolist() == [times] * 5
 
 

@@ -147,9 +147,9 @@ def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(nam
 
 
 @pytest.mark.parametrize("name", LED)
-def test_shipped_circuits_play_their_task_at_its_command(name):
+def test_shipped_circuits_play_their_task_at_the_command_of_their_training(name):
     found = load(name)
-    assert found.policy.command == TASKS[found.task].command
+    assert found.policy.command == found.about["training"]["command"]
     played = rollout(replace(TASKS[found.task], episode_seconds=1.5), found.controller(2), SEEDS)
     assert played.steps.tolist() == [50, 50]
     assert not played.fell.any()

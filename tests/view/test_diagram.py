@@ -3,13 +3,13 @@ import re
 import numpy as np
 import pytest
 
-from ncap.circuits.animal import PATHWAYS, animal, cut
+from ncap.circuits.animal import PATHWAYS, POSTURE, animal, cut
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.layout import layout
 from ncap.circuits.rhythm import rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.units import BasicUnit
-from ncap.plan import chain
+from ncap.plan import LEGS, chain
 from ncap.recording import numbers_in_use
 from ncap.trained import load
 from ncap.view.diagram import RADIUS, Diagram, brightness
@@ -20,10 +20,13 @@ def diagram() -> Diagram:
     return Diagram(animal("released"))
 
 
-def test_every_neuron_and_input_has_its_own_place_in_the_window(diagram):
-    # 28 neurons of the rhythm generator, two motor neurons and two sums for each leg, freq and sync for each side
+@pytest.mark.parametrize(("preset", "more"), [("released", 0), ("default", 8 + 4 + 16)])
+def test_every_neuron_and_input_has_its_own_place_in_the_window(preset, more):
+    # 28 neurons of the rhythm generator, two motor neurons and two sums for each leg, freq and sync for each side; by
+    # default two fast pools, a hip and four senses of the posture for each leg
+    diagram = Diagram(animal(preset))
     centres = np.array([node.centre for node in diagram.nodes])
-    assert len(centres) == 28 + 8 + 8 + 4
+    assert len(centres) == 28 + 8 + 8 + 4 + more
     apart = np.linalg.norm(centres[:, None] - centres[None], axis=-1) + 9 * np.eye(len(centres))
     assert apart.min() > 2 * RADIUS - 0.2  # boxes are flatter than neurons
     x, y, width, height = diagram.window
@@ -79,14 +82,23 @@ def test_wires_to_motor_neurons_keep_clear_of_the_other_half_centre(diagram):
             assert gap > RADIUS, wire.ends
 
 
-@pytest.mark.parametrize("names", [*([name] for name in PATHWAYS), ["flexor.FL"], ["V0d", "flexor>cross_V3f same"]])
-def test_a_knock_out_ghosts_what_the_table_without_it_lacks(diagram, names):
+KNOCK_OUTS = [*([name] for name in PATHWAYS), ["flexor.FL"], ["V0d", "flexor>cross_V3f same"]]
+
+
+@pytest.mark.parametrize(
+    ("preset", "names"),
+    [("default", names) for names in KNOCK_OUTS]
+    + [("released", names) for names in KNOCK_OUTS if names != ["vestibular"]],
+)
+def test_a_knock_out_ghosts_what_the_table_without_it_lacks(preset, names):
+    diagram, left = Diagram(animal(preset)), cut(animal(preset), names)
     nodes, wires = diagram.silent(names)
-    left = cut(animal("released"), names)
     neurons = {f"{row.name}.{site}" for row in left.neurons for site in left.sites_of(row)}
-    heard = {row.source for row in left.synapses} & {"freq", "sync"}  # without V0, sync reaches nothing
-    commands = {f"{name}.{side}" for name in heard for side in "LR"}
-    assert {node.name for node, dead in zip(diagram.nodes, nodes, strict=True) if not dead} == neurons | commands
+    heard = {row.source for row in left.synapses}
+    commands = {f"{name}.{side}" for name in heard & {"freq", "sync"} for side in "LR"}  # without V0, sync reaches none
+    posture = {f"{name}.{leg}" for name in heard & set(POSTURE) for leg in LEGS}
+    alive = {node.name for node, dead in zip(diagram.nodes, nodes, strict=True) if not dead}
+    assert alive == neurons | commands | posture
     drawn = {".".join(place) for place in layout(left)}
     kept = sum(".".join(source) in drawn for row in left.synapses if row.weight for source, _ in left.connections(row))
     assert wires.count(False) == kept

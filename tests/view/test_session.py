@@ -279,8 +279,8 @@ def test_a_policy_can_be_switched_mid_stride_to_one_without_a_circuit_and_back()
     live.change(policy="ncap-flat-walk")
     assert live.controls.command == live.brain.command is not None
     play(live, 0.3)
-    # rhythm generator, fast pools, motor neurons, afferent sums, commands
-    assert live.signals().shape == (10, 28 + 8 + 8 + 8 + 4)
+    # rhythm generator, fast pools, motor neurons, afferent sums, commands, posture
+    assert live.signals().shape == (10, 28 + 8 + 12 + 8 + 4 + 16)
     live.change(policy="paper-flat-walk")
     play(live, 0.3)
     assert live.signals().shape == (10, 28 + 8 + 8 + 4)
@@ -301,6 +301,26 @@ def test_motor_neurons_show_what_moves_the_joints():
     action = live.brain.act(observation[0])
     seen = dict(zip(live.brain.names, live.brain.signals(), strict=True))
     assert [seen[f"calf.{leg}"] for leg in ("FL", "FR", "HL", "HR")] == action[:, 2].tolist()
+    # a motor neuron of a hip says how far outwards, which is the negative angle on the right
+    assert [seen[f"hip.{leg}"] for leg in ("FL", "FR", "HL", "HR")] == (action[:, 0] * [1, -1, 1, -1]).tolist()
+    assert action[:, 0].any()
+
+
+def test_senses_of_posture_show_what_the_legs_feel_unless_nothing_hears_them():
+    live = session()
+    play(live, 0.3)
+    felt = {
+        f"{name}.{leg}": value
+        for leg, row in zip(("FL", "FR", "HL", "HR"), live.arena.observation()[0, :, 10:], strict=True)
+        for name, value in zip(("roll", "roll rate", "pitch", "pitch rate"), row, strict=True)
+    }
+    for names, silent in (((), ()), (("roll rate",), ("roll rate",)), (("vestibular",), ("roll", "pitch"))):
+        live.brain.knock_out(names)
+        live.brain.act(live.arena.observation()[0])
+        seen = dict(zip(live.brain.names, live.brain.signals(), strict=True))
+        expected = {name: 0.0 if name.startswith(silent) else value for name, value in felt.items()}
+        assert {name: seen[name] for name in felt} == expected
+    assert all(felt.values())
 
 
 def test_fast_pools_show_what_the_speed_pathway_lets_through():

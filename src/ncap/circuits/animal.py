@@ -15,11 +15,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ncap.circuits.rhythm import AFFERENT_SUMS, COMMANDS, PRESETS, rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.tables import load_circuit
 from ncap.circuits.units import RectifierUnit, SumUnit, TanhUnit
 from ncap.errors import unknown_name
+
+Array = NDArray[np.float64]
 
 JOINTS: Final = ("hip", "thigh", "calf")
 """Joints of a leg. A neuron of such a name is the motor neuron of that joint; that of a hip moves the leg outwards."""
@@ -169,6 +174,16 @@ def find_circuit(name: str) -> CircuitSpec:
     if Path(name).suffix == ".json":
         return load_circuit(Path(name))
     raise unknown_name("circuit", name, (*PRESETS, "a .json file"))
+
+
+def mirrored(spec: CircuitSpec) -> Array:
+    """(site, joint) what turns the outputs of motor neurons into actions: right hips go outwards when negative."""
+    sites = spec.plan.sites
+    mirror = np.ones((len(sites), len(JOINTS)))
+    if any(row.name == "hip" for row in spec.neurons):
+        for site in spec.plan.groups.get("side", {}).get("R", ()):
+            mirror[sites.index(site), JOINTS.index("hip")] = -1.0
+    return mirror
 
 
 def knock_outs(spec: CircuitSpec) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ SHORT_NAMES: Final = {
     "afferent_extensor": "aff E",
     "fast_flexor": "fast F",
     "fast_extensor": "fast E",
+    "roll rate": "roll/s",
+    "pitch rate": "pitch/s",
 }
 """What is written into a neuron where there is no room for its name."""
 LEG_NAME: Final[Place] = (8.2, 2.5)

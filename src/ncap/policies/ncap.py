@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
-from ncap.circuits.animal import AFFERENTS, JOINTS, POSTURE, SENSES, animal, cut
+from ncap.circuits.animal import AFFERENTS, JOINTS, POSTURE, SENSES, animal, cut, mirrored
 from ncap.circuits.circuit import Circuit, CircuitState, initial_numbers
 from ncap.circuits.nervous_system import NervousSystem
 from ncap.circuits.rhythm import STARTS, check_command, rhythm_starts
@@ -96,12 +96,8 @@ class NCAPPolicy:
 
     @property
     def mirrored(self) -> Array:
-        """(site, joint) what turns the outputs of motor neurons into actions: right hips go outwards when negative."""
-        sites, hips = self.circuit.plan.sites, [row for row in self.circuit.neurons if row.name == "hip"]
-        mirror = np.ones((len(sites), len(JOINTS)))
-        for site in self.circuit.plan.groups.get("side", {}).get("R", ()) if hips else ():
-            mirror[sites.index(site), JOINTS.index("hip")] = -1.0
-        return mirror
+        """(site, joint) what turns the outputs of motor neurons into actions; see ncap.circuits.animal."""
+        return mirrored(self.circuit)
 
     @property
     def core(self) -> Circuit:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.animal import JOINTS, cut
+from ncap.circuits.animal import JOINTS, POSTURE, SENSES, cut, mirrored
 from ncap.circuits.rhythm import check_command
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
@@ -46,6 +46,7 @@ class Brain:
         """What acts now, after all knock-outs."""
         self._state: Any = None
         self._action: Array = np.zeros((0, 0))
+        self._posture: Array = np.zeros((0, 0))
 
     @property
     def name(self) -> str:
@@ -76,21 +77,22 @@ class Brain:
     def reset(self, seed: int) -> None:
         """Begin the episode of a seed."""
         self._state = self.controller.reset([seed], self.command)
-        self._action = np.zeros((0, 0))
+        self._action = self._posture = np.zeros((0, 0))
 
     def act(self, observation: Array) -> Array:
         """Action (leg, joint) for an observation (leg, sense)."""
         self._state, action = self.controller.act(self._state, observation[None], self.command)
-        self._action = action[0]
+        self._action, self._posture = action[0], observation[:, len(SENSES) :]
         return self._action
 
     def signals(self) -> Array:
         """(S,) activity of what `names` lists: neurons, motor neurons, sums and inputs; 0 for what is knocked out."""
         if self.table is None or not isinstance(self.controller, NCAPController):
             return np.zeros(0)
-        circuit = self.controller.circuit
+        circuit, left = self.controller.circuit, self.controller.policy.circuit
         found = dict(zip((*circuit.neurons, *circuit.inputs), self._state.signals[0, :-1].tolist(), strict=True))
-        found |= pool_signals(self.controller.policy.circuit, found) | motor_signals(self.table, self._action)
+        found |= pool_signals(left, found) | motor_signals(self.table, self._action)
+        found |= posture_signals(left, self._posture)
         return np.array([found.get(name, 0.0) for name in self.names])
 
     def columns(self, population: str) -> list[int] | None:
@@ -115,7 +117,9 @@ def pool_signals(table: CircuitSpec, signals: Mapping[str, Any]) -> dict[str, An
                     name = ".".join(source)
                     drive[site] = drive[site] + synapse.weight * found.get(name, signals.get(name, 0.0))
             group = type(row.unit).group([row.unit], table.dt)
-            found |= {f"{row.name}.{site}": group.step((), np.asarray(value))[1] for site, value in drive.items()}
+            for site, value in drive.items():
+                outputs = group.step((), np.reshape(value, (-1, 1)))[1]  # (T, 1), as for T individuals with one neuron
+                found[f"{row.name}.{site}"] = outputs.reshape(np.shape(value))
     return found
 
 
@@ -123,8 +127,19 @@ def motor_signals(table: CircuitSpec, action: Array) -> dict[str, Array]:
     """Activity of the motor neurons by name, from actions (..., leg, joint), which are what they set."""
     if not action.size:
         return {}
-    sites = table.plan.sites
-    return {f"{joint}.{site}": action[..., leg, i] for leg, site in enumerate(sites) for i, joint in enumerate(JOINTS)}
+    sites, outputs = table.plan.sites, action * mirrored(table)
+    return {f"{joint}.{site}": outputs[..., leg, i] for leg, site in enumerate(sites) for i, joint in enumerate(JOINTS)}
+
+
+def posture_signals(table: CircuitSpec, posture: Array) -> dict[str, float]:
+    """What the legs know of the trunk by name, from (leg, sense), as far as something of the table hears it."""
+    heard = {synapse.source for synapse in table.synapses}
+    return {
+        f"{name}.{site}": value
+        for site, row in zip(table.plan.sites, posture.tolist(), strict=False)
+        for name, value in zip(POSTURE, row, strict=False)
+        if name in heard
+    }
 
 
 def toggled(table: CircuitSpec, without: Sequence[str], name: str) -> tuple[str, ...]:

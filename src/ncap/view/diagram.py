@@ -204,19 +204,19 @@ class Diagram:
     def silent(self, without: Sequence[str]) -> tuple[list[bool], list[bool]]:
         """Which nodes and which wires are gone after knock-outs by the names of ncap.circuits.animal.cut."""
         left = cut(self.spec, without)
-        wires = {
-            (row.key, ".".join(source), ".".join(target))
-            for row in left.synapses
-            for source, target in left.connections(row)
-        }
-        gone = [(wire.key, *wire.ends) not in wires for wire in self.wires]
-        heard = {wire.ends[0] for wire, dead in zip(self.wires, gone, strict=True) if not dead}
+        before, wires = (
+            {
+                (row.key, ".".join(source), ".".join(target))
+                for row in spec.synapses
+                for source, target in spec.connections(row)
+            }
+            for spec in (self.spec, left)
+        )
         neurons = {f"{row.name}.{site}" for row in left.neurons for site in left.sites_of(row)}
-        sending = {wire.ends[0] for wire in self.wires}
-        nodes = [
-            node.name in sending - heard if node.kind == "input" else node.name not in neurons for node in self.nodes
-        ]
-        return nodes, gone
+        # an input that reaches nothing any more, also one whose wires weigh 0 and are not drawn
+        unheard = {source for _, source, _ in before} - {source for _, source, _ in wires}
+        nodes = [node.name in unheard if node.kind == "input" else node.name not in neurons for node in self.nodes]
+        return nodes, [(wire.key, *wire.ends) not in wires for wire in self.wires]
 
     def svg(self, without: Sequence[str] = (), *, on_click: str = "") -> str:
         """The drawing, with knocked-out parts pale.
