@@ -289,6 +289,15 @@ def test_candidates_play_in_the_physics_of_the_training_and_tests_in_the_tasks_o
         replace(TRAINING, physics="slow")
 
 
+def test_a_run_begun_before_there_were_physics_presets_goes_on_in_the_papers(tmp_path):
+    finish(tmp_path / "run", replace(TRAINING, physics="paper", epochs=1))
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    assert config.pop("physics") == "paper"
+    path.write_text(json.dumps(config))
+    assert read_training(tmp_path / "run").physics == "paper"
+
+
 def test_chunks_played_together_give_what_each_gives_alone():
     training = Training(task="flat-walk", policy="mlp:4", population=32, episodes=2, training_seconds=0.3)
     policy = training.initial_policy()

@@ -50,6 +50,7 @@ def read_training(folder: Path, trusted: Sequence[str | None] = ()) -> Training:
         if str(config.get(name)).endswith(".py") and config[name] not in trusted:
             word = shown(config[name])
             raise UserError(f"{folder}: its {name} is in the Python file {word}, which is run only if you name it too")
+    config.setdefault("physics", "paper")  # a run that was begun when there was no other
     if table.exists():
         config["circuit"] = str(table)
     return training_from(config, f"{folder}: config.json").filled()
