@@ -86,9 +86,8 @@ def test_the_recording_is_the_walk_that_the_twin_made(flown):
 def test_the_recording_carries_the_circuit_that_flew_the_robot_and_a_plane(flown, tmp_path):
     recording = Recording.load(flown[0] / "recording.safetensors")
     assert recording.circuit == load("untrained").policy.circuit
-    np.testing.assert_array_equal(
-        recording.numbers, load("untrained").policy.numbers(load("untrained").theta[None])[0, 0]
-    )
+    untrained = load("untrained")
+    np.testing.assert_array_equal(recording.numbers, untrained.policy.numbers(untrained.theta[None])[0])
     assert (recording.robot.name, recording.robot.position_mid) == ("a1", A1.position_mid)
     assert recording.robot.model_xml == A1.model.read_text("utf-8")
     assert recording.terrain == Flat()
