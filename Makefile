@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 demo: $(VENV)/.core
 	@echo "Training, replay and report: about a minute on two free cores."
 	@if [ -f out/demo/run/config.json ]; then $(BIN)/ncap train --resume out/demo/run; \
-	else $(BIN)/ncap train flat-walk --seed 2 --epochs 25 --out out/demo/run; fi
+	else $(BIN)/ncap train flat-walk --seed 2 --epochs 20 --out out/demo/run; fi
 	$(BIN)/ncap replay out/demo/run --out out/demo/walk.html
 	$(BIN)/ncap report out/demo/run --out out/demo/report.html
 
