@@ -236,3 +236,10 @@ def test_evaluate_prints_the_promised_json(capsys):
     ]  # fmt: skip
     assert found["return_mean"] == pytest.approx(0.5, abs=0.01)
     assert found["gait"]["duty"] == 1.0
+
+
+def test_a_task_with_several_paces_is_measured_at_its_own_speed():
+    speeds = replace(TASKS["flat-speeds"], episode_seconds=0.9)
+    alone = replace(speeds, paces=())
+    walk = load("ncap-flat-speeds")
+    assert evaluate(walk, speeds, range(2)).returns == evaluate(walk, alone, range(2)).returns

@@ -169,10 +169,13 @@ def evaluate(
     command: Command | None = None,
     threads: int = 1,
 ) -> Evaluation:
-    """Play one episode per seed and summarise. Without a command: the policy's own."""
+    """Play one episode per seed and summarise. Without a command: the policy's own.
+
+    A task with several paces is played at its own speed.
+    """
     from ncap.analysis import stats  # SciPy's statistics take a second to import
 
-    seeds = check_seeds(seeds)
+    seeds, task = check_seeds(seeds), replace(task, paces=())
     said = own_command(player, task) if command is None else command
     episodes = rollout(task, player.controller(len(seeds)), seeds, command=said, threads=threads, record=RECORDED)
     speed = float(np.nanmean(episodes.signals["velocity"][..., 0]))

@@ -5,7 +5,7 @@ trained.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -83,7 +83,7 @@ def lesion(
 def _play(
     player: TrainedPolicy, task: Task, without: str, command: float, seeds: Sequence[int], threads: int
 ) -> LesionRow:
-    controller = player.controller(len(seeds))
+    controller, task = player.controller(len(seeds)), replace(task, paces=())  # one speed, as in an evaluation
     played = rollout(task, controller, seeds, command=command, threads=threads, record=("foot_force", "velocity"))
     gaits = foot_gaits(task, played)
     summary = summarise_gaits(gaits)
