@@ -191,7 +191,9 @@ def test_a_full_disk_ends_the_run_with_a_sentence_and_loses_nothing(tmp_path, mo
 def test_settings_that_an_older_run_did_not_have_take_their_defaults_and_unknown_ones_are_refused(tmp_path):
     with Run.create(tmp_path / "older", {"task": "flat-walk", "seed": 3, "population": 8}):
         pass
-    assert read_training(tmp_path / "older") == Training(task="flat-walk", seed=3, population=8).filled()
+    # there was no other physics than the paper's
+    expected = Training(task="flat-walk", seed=3, population=8, physics="paper").filled()
+    assert read_training(tmp_path / "older") == expected
     with Run.create(tmp_path / "newer", asdict(TRAINING) | {"pairs": 8}):
         pass
     with pytest.raises(UserError, match=r"newer: config\.json: unknown entry 'pairs'; valid: task, algorithm"):
@@ -287,15 +289,6 @@ def test_candidates_play_in_the_physics_of_the_training_and_tests_in_the_tasks_o
     assert Training(task="flat-walk", algorithm="ppo").practice == replace(TASKS["flat-walk"], physics="fast")
     with pytest.raises(UserError, match="unknown physics preset 'slow'; valid: paper, fast"):
         replace(TRAINING, physics="slow")
-
-
-def test_a_run_begun_before_there_were_physics_presets_goes_on_in_the_papers(tmp_path):
-    finish(tmp_path / "run", replace(TRAINING, physics="paper", epochs=1))
-    path = tmp_path / "run" / "config.json"
-    config = json.loads(path.read_text())
-    assert config.pop("physics") == "paper"
-    path.write_text(json.dumps(config))
-    assert read_training(tmp_path / "run").physics == "paper"
 
 
 def test_chunks_played_together_give_what_each_gives_alone():
