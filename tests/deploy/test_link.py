@@ -224,6 +224,20 @@ def start_deploy(port, folder, seconds):
     )
 
 
+def standing_deploy(port, folder, seconds):
+    """A flight in another process that has come to its feet, begun again where a busy machine spoilt the calibration."""
+    for attempt in range(5):
+        process = start_deploy(port, folder / str(attempt), seconds)
+        try:
+            read_until(process, "phase stand")
+            return process, folder / str(attempt)
+        except AssertionError as ended:
+            process.wait()
+            if "ticks a second" not in str(ended):
+                raise
+    raise AssertionError("the machine is too busy for a calibration")
+
+
 def read_until(process, beginning):
     """The lines that a process says, up to one that begins so."""
     said = []
@@ -256,8 +270,7 @@ def test_a_flight_over_real_multicast_through_noise_beside_a_commander_that_is_r
     served_twin, commands, lcm_port, tmp_path
 ):
     with noise(lcm_port):
-        process = start_deploy(lcm_port, tmp_path / "flight", 0.6)
-        read_until(process, "phase stand")
+        process, folder = standing_deploy(lcm_port, tmp_path, 0.6)
         second = LcmLink(url_of(lcm_port))  # as from another machine, where no lock keeps it away
         rival = Deployment(second, load("zero"), armed=True, schedule=Schedule(calibration=0.2))
         with pytest.raises(UserError, match="somebody else commands the robot"):
@@ -275,7 +288,7 @@ def test_a_flight_over_real_multicast_through_noise_beside_a_commander_that_is_r
     damping = [command.is_damping for _, command in commands]
     assert not damping[0]
     assert all(damping[damping.index(True) :])
-    assert (tmp_path / "flight" / "recording.safetensors").exists()
+    assert (folder / "recording.safetensors").exists()
     assert served_twin.command.is_damping
 
 
@@ -284,8 +297,7 @@ def test_a_flight_over_real_multicast_through_noise_beside_a_commander_that_is_r
 def test_a_commander_that_is_killed_leaves_a_robot_that_is_damped_within_60_ms(
     served_twin, commands, lcm_port, tmp_path
 ):
-    process = start_deploy(lcm_port, tmp_path / "flight", 60)
-    read_until(process, "phase stand")
+    process, _ = standing_deploy(lcm_port, tmp_path, 60)
     time.sleep(0.3)
     assert not commands[-1][1].is_damping
     killed, killed_at = served_twin.time, time.monotonic()
@@ -301,8 +313,7 @@ def test_a_commander_that_is_killed_leaves_a_robot_that_is_damped_within_60_ms(
 @pytest.mark.real
 @pytest.mark.slow
 def test_a_second_commander_that_appears_in_flight_damps_the_robot_and_is_latched(served_twin, lcm_port, tmp_path):
-    process = start_deploy(lcm_port, tmp_path / "flight", 60)
-    read_until(process, "phase stand")
+    process, _ = standing_deploy(lcm_port, tmp_path, 60)
     with LcmEnd(url_of(lcm_port), "X", print) as rival:
         rival.publish("LCM_Low_Cmd", encode_command(Command(A1.mid, A1.mid * 0 + 60.0, A1.mid * 0 + 10.0)))
     said = process.communicate()[0].splitlines()
