@@ -34,7 +34,7 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["rhythm", "--commands", "nan"], "nan", "[0, 1]"),
         (["rhythm", "--commands", "fast"], "'fast'", "FROM:TO:STEP"),
         (["rhythm", "--commands", "0:1:0"], "'0:1:0'", "FROM:TO:STEP"),
-        (["rhythm", "--circuit", "mouse"], "'mouse'", "default, paper, released"),
+        (["rhythm", "--circuit", "mouse"], "'mouse'", "default, drive, paper, released"),
         (["rhythm", "--without", "V7"], "'V7'", "V0, V0d, V0v, V3"),
         (["rhythm", "--states", "0", "--commands", "0"], "0", "at least one initial state"),
         (["rhythm", "--commands", "0", "--states", "1", "--out", "gaits.doc"], "'gaits.doc'", "png"),

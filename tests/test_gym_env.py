@@ -278,7 +278,7 @@ def test_a_seed_is_a_whole_number(env_and_zeros, seed):
     [
         ({"task": "swim"}, "unknown task 'swim'"),
         ({"task": None}, "a task is a name or a Task, not NoneType"),
-        ({"circuit": "lamprey"}, "unknown circuit 'lamprey'; valid: default, paper, released"),
+        ({"circuit": "lamprey"}, "unknown circuit 'lamprey'; valid: default, drive, paper"),
         ({"robot": "spot"}, "unknown robot 'spot'"),
         ({"target_speed": "fast"}, "a target speed is made of numbers, not of 'fast'"),
         ({"target_speed": np.nan}, "a target speed has numbers that are not finite"),

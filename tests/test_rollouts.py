@@ -43,7 +43,7 @@ class Fixed:
         return {}
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [*PAPER_TASKS, "flat-speeds"])
 def test_standing_still_scores_one_half_or_what_tracking_leaves_of_it(name):
     episodes = rollout(TASKS[name], STANDS, [0, 1])
     # the paper's reward is 0.5 at rest, whatever the speed; tracking v m/s leaves 1 - v / 0.6 of it, here 0.2 and 0.4

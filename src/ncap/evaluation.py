@@ -8,12 +8,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.analysis.driving import SETTLING, tracking_errors, wish_spans
 from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, footfall_error, measure_footfalls
 from ncap.analysis.motion import action_rate, smoothness, sway_deg
 from ncap.analysis.rhythm import rhythm_gaits
 from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.errors import UserError
 from ncap.plan import LEGS
+from ncap.policies.brainstem import STANDING, Brainstem, can_be_driven
 from ncap.policies.controller import Command, Controller, check_seeds
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import Episodes, rollout
@@ -33,6 +35,12 @@ DEFAULT_TASK: Final = "flat-walk"
 FOOTFALLS: Final = ("foot_force", "neurons")
 """Signals that `footfall_errors` needs."""
 RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action")
+DRIVEN: Final = ("angular_velocity", "wanted")
+"""What is recorded beside it where wishes change."""
+SHORTEST_WISH: Final = 3.0
+"""Shortest time of a wish whose gait is looked at, s."""
+COMMAND_STEP: Final = 0.05
+"""Commands of wishes are rounded to multiples of this, to know the circuit's own gait."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +68,8 @@ class GaitSummary:
     touchdowns_per_stride: float
     """How often a foot comes down in a stride, mean over feet and all episodes with strides."""
     commanded: str | None = None
-    """The gait of the circuit alone at this command; None without a circuit, or with commands that change."""
+    """The gait of the circuit alone at this command; "by speed" where wishes change, and each has its own; None without
+    a circuit."""
     commanded_share: float | None = None
     """Share of all episodes with the commanded gait."""
     rhythm_ratio: float | None = None
@@ -93,6 +102,14 @@ class Evaluation:
     smoothness: float | None
     """Log dimensionless jerk of the forward speed over strides, mean over episodes with strides; higher is smoother."""
     gait: GaitSummary
+    error_vel_x: float | None = None
+    """Where wishes change: mean |error| of the forward speed over strides, without a wish's first second, m/s."""
+    error_yaw: float | None = None
+    """The same of the yaw rate, rad/s."""
+    commands: int | None = None
+    """Wishes that were played."""
+    yaw_rate_mean: float | None = None
+    """Mean yaw rate, positive to the left, rad/s."""
 
 
 class Player(Protocol):
@@ -156,8 +173,15 @@ def task_for(player: Player, task: str | Task | None = None, robot: str | None =
     return found
 
 
-def own_command(player: Player, task: Task) -> float | None:
-    """The command of a policy on a task: its own (None) if it was trained, otherwise the one that suits the task."""
+def own_command(player: Player, task: Task) -> float | Brainstem | None:
+    """The command of a policy on a task: its own (None) if it was trained, otherwise the one that suits the task.
+
+    Where a task's wishes change, a brainstem follows them. A circuit that cannot turn is refused.
+    """
+    if task.drive is not None and isinstance(player.policy, NCAPPolicy):
+        if not can_be_driven(player.policy.circuit):
+            raise UserError(f"{player.name} cannot turn or stop, as {task.name} asks: its circuit has no such commands")
+        return Brainstem()
     return None if player.about else task.command
 
 
@@ -177,10 +201,16 @@ def evaluate(
 
     seeds, task = check_seeds(seeds), replace(task, paces=())
     said = own_command(player, task) if command is None else command
-    episodes = rollout(task, player.controller(len(seeds)), seeds, command=said, threads=threads, record=RECORDED)
+    driven = DRIVEN if task.drive else ()
+    controller = player.controller(len(seeds))
+    episodes = rollout(task, controller, seeds, command=said, threads=threads, record=(*RECORDED, *driven))
     speed = float(np.nanmean(episodes.signals["velocity"][..., 0]))
     mean = stats.estimate(episodes.returns)
     gaits = foot_gaits(task, episodes)
+    if isinstance(said, Brainstem):
+        summary = _gaits_of_wishes(player, task, said, episodes)
+    else:
+        summary = summarise_gaits(gaits, commanded_gait(player, said))
     sway = np.array([sway_deg(up) for up in _lived(episodes, "up")])
     rates = [action_rate(action) for action in _lived(episodes, "action")]
     jerks = [
@@ -203,7 +233,54 @@ def evaluate(
         pitch_rms_deg=float(sway[:, 1].mean()),
         action_rate=float(np.mean(rates)),
         smoothness=float(np.mean(smooth)) if smooth else None,
-        gait=summarise_gaits(gaits, commanded_gait(player, said)),
+        gait=summary,
+        **_driving(task, episodes),
+    )
+
+
+def _driving(task: Task, episodes: Episodes) -> dict[str, Any]:
+    """Errors in a task whose wishes change; nothing in others."""
+    if task.drive is None:
+        return {}
+    wishes = _lived(episodes, "wanted")
+    motions = [
+        np.stack((velocity[:, 0], turning[:, 2]), axis=1)
+        for velocity, turning in zip(_lived(episodes, "velocity"), _lived(episodes, "angular_velocity"), strict=True)
+    ]
+    errors = [tracking_errors(*pair, task.control_dt) for pair in zip(wishes, motions, strict=True)]
+    means = np.array([error.mean(axis=0) for error in errors if len(error)])
+    return {
+        "error_vel_x": float(means[:, 0].mean()) if len(means) else None,
+        "error_yaw": float(means[:, 1].mean()) if len(means) else None,
+        "commands": sum(len(wish_spans(wanted)) for wanted in wishes),
+        "yaw_rate_mean": float(np.concatenate(motions)[:, 1].mean()),
+    }
+
+
+def _gaits_of_wishes(player: Player, task: Task, brainstem: Brainstem, episodes: Episodes) -> GaitSummary:
+    """The gaits of all wishes to walk that last long enough to be seen, each beside the circuit's at its command."""
+    settling, shortest = round(SETTLING / task.control_dt), round(SHORTEST_WISH / task.control_dt)
+    gaits, commanded = [], []
+    known: dict[float, Gait | None] = {}
+    for wanted, force in zip(_lived(episodes, "wanted"), _lived(episodes, "foot_force"), strict=True):
+        for span in wish_spans(wanted):
+            speed, yaw_rate = wanted[span.start]
+            if span.stop - span.start < shortest or max(speed, abs(yaw_rate)) < STANDING:
+                continue
+            command = round(brainstem.command_for(speed) / COMMAND_STEP) * COMMAND_STEP
+            if command not in known:
+                known[command] = commanded_gait(player, command)
+            gaits.append(foot_gait(force[span.start + settling : span.stop], task.control_dt))
+            commanded.append(known[command])
+    if not gaits:
+        return summarise_gaits(foot_gaits(task, episodes))
+    pairs = [(gait, own) for gait, own in zip(gaits, commanded, strict=True) if own is not None]
+    ratios = [gait.frequency_hz / own.frequency_hz for gait, own in pairs if gait.frequency_hz > 0 < own.frequency_hz]
+    return replace(
+        summarise_gaits(gaits),
+        commanded="by speed",
+        commanded_share=float(np.mean([gait.label == own.label for gait, own in pairs])) if pairs else None,
+        rhythm_ratio=float(np.mean(ratios)) if ratios else None,
     )
 
 

@@ -18,6 +18,7 @@ from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
 from ncap.evaluation import Evaluation, known_task, own_command, task_for
 from ncap.evaluation import evaluate as evaluate_player
+from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import Command, Controller, check_seeds, finite
 from ncap.rollouts import Episodes
 from ncap.tasks import Task
@@ -48,7 +49,7 @@ def rollout(
     policy: PolicyOrName | Controller,
     seeds: Sequence[int] = range(5),
     *,
-    command: Command | None = None,
+    command: Command | Brainstem | None = None,
     threads: int = 1,
     record: Sequence[str] = (),
 ) -> Episodes:

@@ -69,7 +69,7 @@ def lesion(
     if isinstance(without, str):
         raise UserError(f"lesions are a list of names, not the text {without!r}")
     said = [check_command(c) for c in np.atleast_1d(numbers(commands, "a brainstem command")).tolist()] or [
-        trained.policy.command if own is None else own
+        own if isinstance(own, float) else trained.policy.command
     ]
     players = {INTACT: trained} | {name: trained.without([name]) for name in without}
     rows = []

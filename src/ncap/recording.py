@@ -21,6 +21,7 @@ from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.errors import UserError, unknown_name
 from ncap.files import decode, read_tensors, shown, write_tensors
 from ncap.plan import LEGS, QUADRUPED
+from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import Command, Controller
 from ncap.policies.ncap import NCAPController, NCAPPolicy
 from ncap.sim.robot import Robot, describe_robot, robot_from
@@ -187,7 +188,7 @@ def record(
     seed: int = 0,
     title: str | None = None,
     *,
-    command: Command | None = None,
+    command: Command | Brainstem | None = None,
 ) -> Recording:
     """Play one episode, up to a fall or to its end, and keep it.
 

@@ -22,11 +22,19 @@ TRACKING_WIDTH: Final = 0.6
 """Distance from the target speed at which `tracking_reward` is 0, m/s."""
 
 
+DRIVE_WIDTH: Final = 0.25
+"""Squared error, of the speed in m/s and of the yaw rate in rad/s, at which the reward for it is 1/e."""
+DRIVE_SHARE: Final = 2 / 3
+"""Share of the speed in the reward for driving; the rest is the yaw rate's."""
+
+
 class Goal(NamedTuple):
     """What everybody is asked for in a control step."""
 
     speed: Array
     """(P,) forward, m/s."""
+    yaw_rate: Array
+    """(P,) to the left, rad/s."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,26 @@ def _tracking(now: Measurements, goal: Goal, _: "Task") -> Array:
     return tracking_reward(now.velocity[:, 0] * np.cos(pitch_of(now.up)), goal.speed)
 
 
+def _drive_speed(now: Measurements, goal: Goal, _: "Task") -> Array:
+    error = now.velocity[:, 0] * np.cos(pitch_of(now.up)) - goal.speed
+    kept: Array = DRIVE_SHARE * np.exp(-(error**2) / DRIVE_WIDTH)
+    return kept
+
+
+def _drive_yaw(now: Measurements, goal: Goal, _: "Task") -> Array:
+    error = now.angular_velocity[:, 2] - goal.yaw_rate
+    kept: Array = (1 - DRIVE_SHARE) * np.exp(-(error**2) / DRIVE_WIDTH)
+    return kept
+
+
 SPEED: Final = RewardTerm("speed", _speed)
 """Forward speed in the robot's frame, near the goal."""
 TRACKING: Final = RewardTerm("tracking", _tracking)
 """Forward speed in the robot's frame, at the goal and neither slower nor faster."""
+DRIVE_SPEED: Final = RewardTerm("speed", _drive_speed)
+"""Forward speed as wanted: exp(-error² / DRIVE_WIDTH), as in legged_gym and its descendants."""
+DRIVE_YAW: Final = RewardTerm("yaw", _drive_yaw)
+"""Yaw rate as wanted, in the same way."""
 YAW: Final = RewardTerm("yaw", _yaw)
 """Less for turning."""
 FALL: Final = "fall"

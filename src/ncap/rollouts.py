@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
+from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import MOST_INDIVIDUALS, Command, Controller, check_seeds, numbers
 from ncap.rewards import FALL, Goal
 from ncap.rotations import pitch_of, roll_of
@@ -91,7 +92,9 @@ class Arena:
         self.task, self.world = task, build(task)
         self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
         self.measured: Measurements
-        self.goal = Goal(speed=np.full(individuals, task.target_speed))
+        self.goal = Goal(speed=np.full(individuals, task.target_speed), yaw_rate=np.zeros(individuals))
+        self._wishes = np.zeros((individuals, task.steps, 2)) if task.drive else None
+        self._lived = np.zeros(individuals, np.int64)
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
         """Begin the episodes of these seeds: equal seeds give equal friction, terrain and start."""
@@ -102,6 +105,10 @@ class Arena:
             episodes[seed] = (model, *self.world.standing(model, noise))
         models, qpos, qvel = zip(*(episodes[seed] for seed in seeds), strict=True)
         self.goal.speed[ids] = [self.task.pace(seed).speed for seed in seeds]
+        self._lived[ids] = 0
+        if self._wishes is not None:
+            self._wishes[ids] = [self.task.wishes(seed) for seed in seeds]
+            self._ask()
         self.simulation.place(ids, models, np.array(qpos), np.array(qvel))
         self.measured = self.simulation.measure()
 
@@ -113,6 +120,11 @@ class Arena:
         )
         seen[np.isnan(seen)] = 0.0
         return seen
+
+    def motion(self) -> tuple[Array, Array]:
+        """(forward speed m/s, yaw rate rad/s), (P,) each; 0 where a simulation has failed."""
+        now = self.measured
+        return np.nan_to_num(now.velocity[:, 0]), np.nan_to_num(now.angular_velocity[:, 2])
 
     def state(self, individual: int) -> Array:
         """The generalised position (nq,) of an individual, for a camera."""
@@ -136,7 +148,16 @@ class Arena:
             term.name: np.where(diverged, 0.0, term.value(now, self.goal, self.task)) for term in self.task.rewards
         }
         terms[FALL] = np.where(fallen, -self.task.fall_penalty, 0.0)
+        if self._wishes is not None:
+            self._lived[alive] += 1
+            self._ask()
         return Outcome(terms, fallen, diverged)
+
+    def _ask(self) -> None:
+        """What everybody is asked for in the next step of a task whose wishes change."""
+        assert self._wishes is not None
+        now = self._wishes[np.arange(len(self._lived)), np.minimum(self._lived, self.task.steps - 1)]
+        self.goal.speed[:], self.goal.yaw_rate[:] = now.T
 
 
 @one_blas_thread()
@@ -145,15 +166,15 @@ def rollout(
     controller: Controller,
     seeds: Sequence[int],
     *,
-    command: Command | None = None,
+    command: Command | Brainstem | None = None,
     threads: int = 1,
     record: Sequence[str] = (),
 ) -> Episodes:
     """Play one episode per seed, individual i controlled by row i of the controller.
 
-    command: what the brainstem says all the time; None: the policy's own. record: names of signals to keep: fields of
-    Measurements, "observation", "action", "reward", reward terms, and the controller's own. Individuals that have
-    fallen are no longer stepped.
+    command: what the brainstem says all the time; a Brainstem that says what the task's wishes need; None: the policy's
+    own. record: names of signals to keep: fields of Measurements, "observation", "action", "reward", "wanted" (speed,
+    yaw rate), reward terms, and the controller's own. Individuals that have fallen are no longer stepped.
     """
     seeds = check_seeds(seeds)
     individuals = len(seeds)
@@ -165,15 +186,20 @@ def rollout(
     start_x = arena.measured.position[:, 0]
     final_x = start_x.copy()
     signals: dict[str, Array] = {}
-    state = controller.reset(seeds, command)
+    said: Command | None = None if isinstance(command, Brainstem) else command
+    will = command.start(individuals) if isinstance(command, Brainstem) else None
+    state = controller.reset(seeds, said)
     for t in range(task.steps):
         observation = arena.observation()
         observation[fell] = 0.0
-        state, action = controller.act(state, observation, command)
+        wanted = np.stack(arena.goal, axis=1)
+        if isinstance(command, Brainstem) and will is not None:
+            will, said = command.step(will, arena.goal, arena.motion(), task.control_dt)
+        state, action = controller.act(state, observation, said)
         action = numbers(action, "an action")
         if action.shape != (individuals, *task.joints):
-            wanted = (individuals, *task.joints)
-            raise UserError(f"the controller's actions have the shape {action.shape}, but {wanted} is needed")
+            needed = (individuals, *task.joints)
+            raise UserError(f"the controller's actions have the shape {action.shape}, but {needed} is needed")
         outcome = arena.step(alive, action)
         playing = slice(None) if len(alive) == individuals else alive
         steps[playing] += 1
@@ -182,7 +208,12 @@ def rollout(
         sound = alive[~outcome.diverged[alive]]
         final_x[sound] = arena.measured.position[sound, 0]
         if record:
-            now = arena.measured._asdict() | {"observation": observation, "action": action, "reward": outcome.reward}
+            now = arena.measured._asdict() | {
+                "observation": observation,
+                "action": action,
+                "reward": outcome.reward,
+                "wanted": wanted,
+            }
             _keep(signals, record, now | outcome.terms | controller.signals(state), t, task.steps, alive)
         if outcome.fallen[alive].any():
             diverged |= outcome.diverged

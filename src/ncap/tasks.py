@@ -5,15 +5,21 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.registry import Registry
-from ncap.rewards import SPEED, TRACKING, YAW, RewardTerm
-from ncap.sim.a1 import A1
+from ncap.rewards import DRIVE_SPEED, DRIVE_YAW, SPEED, TRACKING, YAW, RewardTerm
+from ncap.sim.a1 import A1, A1_TURNING
 from ncap.sim.robot import SENSES, Robot, find_robot
 from ncap.sim.terrain import Bumpy, Flat, Terrain
 from ncap.sim.world import CONTACTS, PHYSICS, Variation, World
+
+FASTEST: Final = 1.2
+"""Largest speed that can be wanted, m/s."""
+SHARPEST: Final = 1.0
+"""Largest yaw rate that can be wanted, rad/s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +37,38 @@ class Pace:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drive:
+    """Wishes that are drawn anew every few seconds: a speed and a yaw rate."""
+
+    speed: tuple[float, float] = (0.0, 1.0)
+    """Range of speeds, m/s."""
+    yaw_rate: tuple[float, float] = (-0.6, 0.6)
+    """Range of yaw rates, positive to the left, rad/s."""
+    seconds: tuple[float, float] = (3.0, 8.0)
+    """How long a wish holds, s."""
+    standing: float = 0.1
+    """Share of the wishes that are to stand."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high), most in (("speed", self.speed, FASTEST), ("yaw rate", self.yaw_rate, SHARPEST)):
+            least = 0.0 if name == "speed" else -most
+            if not least <= low <= high <= most:
+                raise UserError(f"a wish for a {name} from {low:g} to {high:g} is outside [{least:g}, {most:g}]")
+        if not (0.0 < self.seconds[0] <= self.seconds[1] < np.inf and 0.0 <= self.standing <= 1.0):
+            raise UserError("wishes last for a rising range of seconds above 0, and a share in [0, 1] is to stand")
+
+    def wishes(self, seed: int, steps: int, dt: float) -> NDArray[np.float64]:
+        """(steps, 2) the speed and the yaw rate that are wanted in every control step of an episode."""
+        draws, result, first = seeding.generator(seed, "wishes"), np.zeros((steps, 2)), 0
+        while first < steps:
+            until = first + max(1, round(draws.uniform(*self.seconds) / dt))
+            wish = draws.uniform(*self.speed), draws.uniform(*self.yaw_rate)
+            result[first:until] = 0.0 if draws.uniform() < self.standing else wish
+            first = until
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """A robot, a terrain, a speed, and the rules of an episode."""
 
@@ -43,6 +81,8 @@ class Task:
     paces: tuple[Pace, ...] = ()
     """Commands that a circuit is trained at, with a target speed each: an episode's seed says which. Empty: its own
     command and speed only."""
+    drive: Drive | None = None
+    """Wishes that change; None: the target speed, straight ahead."""
     rewards: tuple[RewardTerm, ...] = (SPEED, YAW)
     """What is rewarded, beside the penalty for a fall."""
     robot: Robot = A1
@@ -89,6 +129,12 @@ class Task:
         """The command and the target speed of an episode."""
         return self.paces[seed % len(self.paces)] if self.paces else Pace(command=self.command, speed=self.target_speed)
 
+    def wishes(self, seed: int) -> NDArray[np.float64]:
+        """(steps, 2) the speed, m/s, and the yaw rate, rad/s, that an episode asks for in every control step."""
+        if self.drive is not None:
+            return self.drive.wishes(seed, self.steps, self.control_dt)
+        return np.tile((self.pace(seed).speed, 0.0), (self.steps, 1))
+
     @property
     def steps(self) -> int:
         """Control steps in an episode."""
@@ -121,6 +167,15 @@ TASKS["flat-speeds"] = replace(
     rewards=(TRACKING, YAW),
     paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.4), (0.5, 0.7), (0.7, 0.9), (1.0, 1.2))),
 )
+for _word in ("flat", "bumpy"):
+    TASKS[f"{_word}-drive"] = replace(
+        TASKS[f"{_word}-walk"],
+        name=f"{_word}-drive",
+        drive=Drive(),
+        robot=A1_TURNING,
+        rewards=(DRIVE_SPEED, DRIVE_YAW),
+        episode_seconds=20.0,
+    )
 
 
 def find_task(name: str) -> Task:
@@ -131,6 +186,16 @@ def find_task(name: str) -> Task:
 def with_robot(task: Task, robot: str | Robot) -> Task:
     """The same task for another robot: a name, a data sheet (.json), or a Python file that registers one."""
     return replace(task, robot=robot if isinstance(robot, Robot) else find_robot(robot))
+
+
+def with_wish(task: Task, speed: float, yaw_rate: float) -> Task:
+    """The same drive task with one wish all the time: a speed, m/s, and a yaw rate, rad/s."""
+    if task.drive is None:
+        drives = ", ".join(name for name, other in TASKS.items() if other.drive)
+        raise UserError(f"{task.name} has no wishes for a speed and a yaw rate; valid: {drives}")
+    whole = (task.episode_seconds, task.episode_seconds)
+    wish = Drive(speed=(speed, speed), yaw_rate=(yaw_rate, yaw_rate), seconds=whole, standing=0.0)
+    return replace(task, drive=wish)
 
 
 @lru_cache(maxsize=32)

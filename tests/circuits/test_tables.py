@@ -107,7 +107,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
         load_circuit(path)
     with pytest.raises(UserError, match="does not exist"):
         load_circuit(tmp_path / "absent.json")
-    with pytest.raises(UserError, match="unknown circuit 'gpt'; valid: default, paper, released"):
+    with pytest.raises(UserError, match="unknown circuit 'gpt'; valid: default, drive, paper, released"):
         find_circuit("gpt")
 
 

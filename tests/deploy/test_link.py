@@ -225,7 +225,7 @@ def start_deploy(port, folder, seconds):
 
 
 def standing_deploy(port, folder, seconds):
-    """A flight in another process that has come to its feet, begun again where a busy machine spoilt the calibration."""
+    """A flight in another process that stands on its feet, begun again where a busy machine spoilt the calibration."""
     for attempt in range(5):
         process = start_deploy(port, folder / str(attempt), seconds)
         try:

@@ -382,7 +382,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "flat-walk", "--trainable", "CPG"], "unknown stage 'CPG'; valid: AF, BC, RG, PF, all"),
         (["train", "flat-walk", "--without", "V7"], "unknown knock-out 'V7'; valid: V0, V0d"),
         (["train", "flat-walk", "--robot", "spot"], "unknown robot 'spot'; valid: a1"),
-        (["train", "flat-walk", "--circuit", "lamprey"], "unknown circuit 'lamprey'; valid: default, paper, released"),
+        (["train", "flat-walk", "--circuit", "lamprey"], "unknown circuit 'lamprey'; valid: default, drive, paper"),
         (["train", "flat-walk", "--footfalls", "-1"], "footfalls is a weight from 0 to 100, not -1"),
         (["train", "flat-walk", "--footfalls", "101"], "footfalls is a weight from 0 to 100, not 101"),
         (["train", "flat-walk", "--footfalls", "nan"], "footfalls is a weight from 0 to 100, not nan"),

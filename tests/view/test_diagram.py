@@ -82,12 +82,13 @@ def test_wires_to_motor_neurons_keep_clear_of_the_other_half_centre(diagram):
             assert gap > RADIUS, wire.ends
 
 
-KNOCK_OUTS = [*([name] for name in PATHWAYS), ["flexor.FL"], ["V0d", "flexor>cross_V3f same"]]
+KNOCK_OUTS = [*([name] for name in PATHWAYS if name != "turning"), ["flexor.FL"], ["V0d", "flexor>cross_V3f same"]]
 
 
 @pytest.mark.parametrize(
     ("preset", "names"),
     [("default", names) for names in KNOCK_OUTS]
+    + [("drive", ["turning"])]
     + [("released", names) for names in KNOCK_OUTS if names != ["vestibular"]],
 )
 def test_a_knock_out_ghosts_what_the_table_without_it_lacks(preset, names):
@@ -98,7 +99,7 @@ def test_a_knock_out_ghosts_what_the_table_without_it_lacks(preset, names):
     commands = {f"{name}.{side}" for name in heard & {"freq", "sync"} for side in "LR"}  # without V0, sync reaches none
     posture = {f"{name}.{leg}" for name in heard & set(POSTURE) for leg in LEGS}
     alive = {node.name for node, dead in zip(diagram.nodes, nodes, strict=True) if not dead}
-    assert alive == neurons | commands | posture
+    assert alive == neurons | commands | posture | {f"{name}.body" for name in heard & {"stop"}}
     drawn = {".".join(place) for place in layout(left)}
     kept = sum(".".join(source) in drawn for row in left.synapses if row.weight for source, _ in left.connections(row))
     assert wires.count(False) == kept

@@ -5,8 +5,8 @@ the targets of thigh and calf, and hips are held at 0. Forelegs share their AF a
 
 In the animal of the preset `default` the rhythm leads the body: the afferents' sums are bounded, so that they shift the
 rhythm and never replace it, and steps grow with the command, as fast motor pools are recruited. It also has vestibular
-reflexes, which keep the trunk level, and hips that move. Those of `paper` and `released`, which are the paper's, have
-none of this.
+reflexes, which keep the trunk level, and hips that move. That of `drive` can also turn and stop. Those of `paper` and
+`released`, which are the paper's, have none of this.
 """
 
 from collections.abc import Iterable, Mapping
@@ -73,6 +73,19 @@ LED_PATTERN: Final = {
     ("thigh", "fast_extensor"): 0.3,
     ("calf", "fast_extensor"): 0.3,
 }
+#: The same for an animal whose speed is driven: small steps, which the fast pools enlarge from the command 0 on.
+DRIVEN_PATTERN: Final = {
+    ("thigh", "flexor"): -0.2,
+    ("calf", "flexor"): -0.6,
+    ("thigh", "extensor"): 0.15,
+    ("calf", "extensor"): 0.8,
+    ("thigh", "fast_flexor"): -1.0,
+    ("calf", "fast_flexor"): -0.3,
+    ("thigh", "fast_extensor"): 1.1,
+    ("calf", "fast_extensor"): 0.4,
+}
+LOUDEST: Final = {"flexor": 0.9, "extensor": 0.6}
+"""Largest activity of a half-centre, about."""
 #: Vestibular reflexes: (joint, what has sunk) → initial weight. When the trunk falls over a side, the hips turn against
 #: it; a girdle that sinks is pushed up, as vestibular neurons excite extensors (Murray and others 2018).
 VESTIBULAR: Final = {
@@ -83,8 +96,31 @@ VESTIBULAR: Final = {
     ("calf", "pitch"): 0.3,
     ("calf", "pitch rate"): 0.0,
 }
+#: Turning: a neuron that hears one half-centre and one side's turn command, and what it does to the hip. A foreleg on
+#: the side of the turn swings outwards and pushes inwards, one on the other side swings inwards and pushes outwards
+#: (opening and closing steps: Gruntman and others 2007); hind legs do the opposite, so that the trunk turns about its
+#: middle. name → (half-centre, routes from the turning neuron to a foreleg and to a hind leg, sign on the hip). Without
+#: a turn command they are silent, as the bias outweighs the most that a half-centre says (LOUDEST).
+STEERING: Final[Mapping[str, tuple[str, tuple[str, str], Literal[1, -1]]]] = {
+    "open_swing": ("flexor", ("same", "diag-down"), 1),
+    "close_stance": ("extensor", ("same", "diag-down"), -1),
+    "close_swing": ("flexor", ("cross", "side-down"), -1),
+    "open_stance": ("extensor", ("cross", "side-down"), 1),
+}
+STEERING_WEIGHT: Final = 1.5
+"""Initial weight of a steering neuron on its hip."""
+STOPPING_WEIGHT: Final = -3.0
+"""Weight of the stop command on both half-centres."""
+STEERING_COMMANDS: Final = (
+    Input(name="turn", per="side", kind="command", rest=0.0),
+    Input(name="stop", per="body", kind="command", rest=0.0),
+)
+"""Turn to a side (Chx10 neurons of one side: Cregg and others 2020), and stop (of both: Bouvier and others 2015)."""
 AFFERENT_LIMIT: Final = 0.03
 """Largest drive that the afferents of a leg give to a half-centre of an animal that its rhythm leads."""
+
+CIRCUITS: Final = ("default", "drive", *(preset for preset in PRESETS if preset != "default"))
+"""Tables of whole animals, by name."""
 
 #: What can be knocked out by one name, beside single rows: (populations, routes).
 PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -96,20 +132,26 @@ PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "homolateral": ((), ("side-down", "side-up")),
     "afferents": (AFFERENT_SUMS, ()),
     "vestibular": (POSTURE, ()),
+    "turning": (("chx10",), ()),
 }
 
 
 @cache
 def animal(preset: str = "default") -> CircuitSpec:
-    """The whole table around the rhythm generator of a preset: the paper's 92 trained numbers, in default 20 more."""
-    rhythm, led = rhythm_spec(preset), preset == "default"
+    """The whole table around the rhythm generator of a preset: the paper's 92 trained numbers, in default 20 more.
+
+    That of `drive` has default's rhythm generator, rows for turning and stopping, and fast pools that are recruited
+    from the lowest command on.
+    """
+    driven = preset == "drive"
+    rhythm, led = rhythm_spec("default" if driven else preset), driven or preset == "default"
     sums = dict(zip(HALF_CENTRES, AFFERENT_SUMS, strict=True))
     afferent_rows = tuple(
         _trained(source=afferent, target=sums[half], weight=REFLEXES.get((afferent, half), 0.0))
         for half in HALF_CENTRES
         for afferent in AFFERENTS
     )
-    pattern = LED_PATTERN if led else PATTERN
+    pattern = DRIVEN_PATTERN if driven else LED_PATTERN if led else PATTERN
     pools = FAST_POOLS if led else {}
     pattern_rows = tuple(
         _trained(source=source, target=joint, weight=pattern[joint, source])
@@ -126,13 +168,14 @@ def animal(preset: str = "default") -> CircuitSpec:
                 for (joint, sense), weight in VESTIBULAR.items()
             ),
         )
+    loudest = {half: LOUDEST[half] if driven else 1.0 for half in HALF_CENTRES}
     pool_rows = tuple(
-        Synapse(source=source, target=pool, weight=1.0, sign=1)
+        Synapse(source=source, target=pool, weight=weight, sign=1)
         for half, pool in pools.items()
-        for source in (half, "freq")
+        for source, weight in ((half, 1.0), ("freq", loudest[half]))
     )
     limited = SumUnit(limit=AFFERENT_LIMIT) if led else SumUnit()
-    return CircuitSpec(
+    spec = CircuitSpec(
         neurons=(
             *(
                 Neuron(name=name, unit=limited, role=f"reflexes of the leg onto its {half}")
@@ -140,7 +183,9 @@ def animal(preset: str = "default") -> CircuitSpec:
             ),
             *rhythm.neurons,
             *(
-                Neuron(name=pool, unit=RectifierUnit(), bias=-1.0, role=f"larger steps at speed, with the {half}")
+                Neuron(
+                    name=pool, unit=RectifierUnit(), bias=-loudest[half], role=f"larger steps at speed, with the {half}"
+                )
                 for half, pool in pools.items()
             ),
             *(
@@ -152,6 +197,30 @@ def animal(preset: str = "default") -> CircuitSpec:
         inputs=(*(Input(name=name) for name in (*AFFERENTS, *(POSTURE if led else ()))), *COMMANDS),
         plan=rhythm.plan,
         dt=rhythm.dt,
+    )
+    return _driven(spec) if driven else spec
+
+
+def _driven(walking: CircuitSpec) -> CircuitSpec:
+    """A walking animal's table with rows for turning and stopping."""
+    relay = Neuron(
+        name="chx10", unit=SumUnit(), sites=walking.plan.groups["girdle"]["fore"], role="turns the animal to its side"
+    )
+    steering = tuple(
+        Neuron(name=name, unit=RectifierUnit(), bias=-LOUDEST[half], role=f"moves the foot for a turn, with the {half}")
+        for name, (half, _, _) in STEERING.items()
+    )
+    rows = [Synapse(source="turn", target=relay.name, weight=1.0, sign=1)]
+    for name, (half, routes, sign) in STEERING.items():
+        rows.append(Synapse(source=half, target=name, weight=1.0, sign=1))
+        rows += [Synapse(source=relay.name, target=name, route=to, weight=LOUDEST[half], sign=1) for to in routes]
+        rows.append(_trained(source=name, target="hip", weight=sign * STEERING_WEIGHT))
+    rows += [Synapse(source="stop", target=half, weight=STOPPING_WEIGHT, sign=-1) for half in HALF_CENTRES]
+    return replace(
+        walking,
+        neurons=(*walking.neurons, relay, *steering),
+        synapses=(*walking.synapses, *rows),
+        inputs=(*walking.inputs, *STEERING_COMMANDS),
     )
 
 
@@ -168,12 +237,12 @@ def leads(spec: CircuitSpec) -> bool:
 
 
 def find_circuit(name: str) -> CircuitSpec:
-    """The table of a preset, default, paper or released, or of a file."""
-    if name in PRESETS:
+    """The table of a preset, default, drive, paper or released, or of a file."""
+    if name in CIRCUITS:
         return animal(name)
     if Path(name).suffix == ".json":
         return load_circuit(Path(name))
-    raise unknown_name("circuit", name, (*PRESETS, "a .json file"))
+    raise unknown_name("circuit", name, (*CIRCUITS, "a .json file"))
 
 
 def mirrored(spec: CircuitSpec) -> Array:

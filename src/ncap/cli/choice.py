@@ -18,7 +18,7 @@ class Brain:
     """How the circuit of a policy differs from what its file says."""
 
     circuit: str | None = None
-    """Another circuit table: default, paper, released, or a file that `ncap circuit --save` wrote."""
+    """Another circuit table: default, drive, paper, released, or a file that `ncap circuit --save` wrote."""
     without: Words = ()
     """Knock out pathways (V0, V0d, V0v, V3, diagonal, homolateral, afferents), populations, single neurons (flexor.FL)
     or synapses ("cross_V0d>flexor cross")."""

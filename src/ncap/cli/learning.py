@@ -126,13 +126,15 @@ def evaluate(
     seed: Seed = 0,
     contact: str | None = None,
     physics: str | None = None,
+    speed: float | None = None,
+    yaw: float | None = None,
     threads: Threads = 2,
     json: Json = False,
 ) -> None:
     """Measure a policy on a task: return, falls, speed, cost of transport, gait.
 
     Examples: `ncap evaluate ncap-flat-walk`, `ncap evaluate runs/mine --episodes 50`,
-    `ncap evaluate ncap-flat-walk --without V0v --command 0.5`.
+    `ncap evaluate ncap-flat-walk --without V0v --command 0.5`, `ncap evaluate ncap-drive --speed 0.4 --yaw 0.3`.
 
     Args:
         policy: zero, random, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
@@ -142,12 +144,15 @@ def evaluate(
         seed: The episodes' seeds count up from this one.
         contact: Contact preset: default, elliptic or released; by default the task's.
         physics: Physics preset: paper (steps of 1 ms) or fast (2.5 ms); by default the task's, which is the paper's.
+        speed: Of a drive task: the speed, m/s, that is wanted all the time in place of wishes that change.
+        yaw: The same for the yaw rate, rad/s, positive to the left.
         threads: Simulation threads; they do not change the result.
         json: Print JSON.
 
     """
     from ncap.analysis.stats import Estimate
     from ncap.evaluation import evaluate as measure
+    from ncap.tasks import with_wish
 
     player = brain.find(policy)
     world = body.find(player)
@@ -155,6 +160,8 @@ def evaluate(
         world = replace(world, contact=contact)
     if physics is not None:
         world = replace(world, physics=physics)
+    if speed is not None or yaw is not None:
+        world = with_wish(world, speed or 0.0, yaw or 0.0)
     found = measure(player, world, range(seed, seed + episodes), threads=threads)
     if json:
         print_json(asdict(found))
@@ -175,6 +182,13 @@ def evaluate(
         ("action rate", f"{found.action_rate:.3f}"),
         ("smoothness", "–" if found.smoothness is None else f"{found.smoothness:.2f}"),
     ]
+    if found.commands is not None:
+        rows += [
+            ("wishes", str(found.commands)),
+            ("error of the speed", "–" if found.error_vel_x is None else f"{found.error_vel_x:.3f} m/s"),
+            ("error of the yaw rate", "–" if found.error_yaw is None else f"{found.error_yaw:.3f} rad/s"),
+            ("yaw rate", f"{found.yaw_rate_mean:.3f} rad/s"),
+        ]
     print_table((f"{found.policy} on {found.task}", ""), rows)
 
 

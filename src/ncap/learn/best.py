@@ -17,9 +17,10 @@ from ncap.runs import Run
 from ncap.tasks import Task
 from ncap.trained import TrainedPolicy, read_policy
 
-TEST_SEEDS: Final = tuple(range(1_000_000, 1_000_005))
-"""Test episodes after every epoch, the same for every run. `ncap evaluate` counts its own from 0."""
-FINAL_SEEDS: Final = tuple(range(1_000_005, 1_000_065))
+TEST_SEEDS: Final = (1_000_055, 1_000_096, 1_000_057, 1_000_033, 1_000_024)
+"""Test episodes after every epoch, the same for every run: one in each fifth of the range of friction, and one at each
+of five paces. `ncap evaluate` counts its own from 0."""
+FINAL_SEEDS: Final = tuple(range(1_000_100, 1_000_160))
 """Episodes of the final choice: as many of them as the run has epochs, so that a short run ends soon."""
 FIRST_ROUND: Final = 10
 """Of these, episodes that all play; the others only those who did best in them."""

@@ -20,6 +20,7 @@ from ncap.learn.search import Search
 from ncap.learn.settings import Training
 from ncap.policies.mlp import MLPPolicy
 from ncap.runs import Checkpoint, Facts, Run
+from ncap.tasks import Task, drawn_variation
 from ncap.trained import TrainedPolicy
 
 if TYPE_CHECKING:
@@ -115,22 +116,36 @@ def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[l
         replace(
             test,
             task=training.practice,
-            seeds=(int(episode),) * len(indices),
+            seeds=(episode,) * len(indices),
             method=method,
             seed=training.seed,
             epoch=epoch,
             indices=tuple(indices),
             moments=isinstance(policy, MLPPolicy),
         )
-        for episode in _by_turns(draws.integers(2**31, 2**32, training.episodes_in(epoch)), len(training.world.paces))
+        for episode in training_seeds(training.practice, draws, training.episodes_in(epoch))
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])
     ]
     return chunks, test
 
 
-def _by_turns(seeds: NDArray[np.int64], paces: int) -> NDArray[np.int64]:
-    """Seeds nearby whose episodes have one pace of a task after the other; the seeds themselves if it has none."""
-    return seeds - seeds % paces + np.arange(len(seeds)) % paces if paces else seeds
+def training_seeds(task: Task, draws: np.random.Generator, number: int) -> list[int]:
+    """Seeds of training episodes that take the paces of a task by turns, and its friction in equal parts, in any order.
+
+    What a robot can do on slippery ground says little of rough ground, where a foot that is not lifted trips it.
+    """
+    low, high = task.friction
+    edges = np.linspace(low, high, number + 1)
+    parts = draws.permutation(number).tolist()
+    seeds: list[int] = []
+    while len(seeds) < number:
+        seed = int(draws.integers(2**31, 2**32))
+        if task.paces:
+            seed += len(seeds) % len(task.paces) - seed % len(task.paces)
+        part = parts[len(seeds)]
+        if low == high or edges[part] <= drawn_variation(task, seed).friction <= edges[part + 1]:
+            seeds.append(seed)
+    return seeds
 
 
 def _advance(

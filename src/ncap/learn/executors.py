@@ -20,7 +20,8 @@ from ncap.errors import UserError
 from ncap.evaluation import FOOTFALLS, footfall_errors
 from ncap.learn.moments import moments_of
 from ncap.learn.search import Method, Search
-from ncap.policies.controller import Policy
+from ncap.policies.brainstem import Brainstem
+from ncap.policies.controller import Command, Policy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import rollout
 from ncap.tasks import Task
@@ -91,7 +92,7 @@ def play(chunks: Sequence[Chunk], threads: int = 1) -> list[Played]:
         task,
         policy.bind(np.concatenate([_weights(chunk) for chunk in chunks])),
         seeds,
-        command=np.array([task.pace(seed).command for seed in seeds]) if task.paces else None,
+        command=_command(task, policy, seeds),
         threads=threads,
         record=tuple(wanted),
     )
@@ -118,6 +119,13 @@ def play(chunks: Sequence[Chunk], threads: int = 1) -> list[Played]:
             )
         )
     return found
+
+
+def _command(task: Task, policy: Policy, seeds: Sequence[int]) -> Command | Brainstem | None:
+    """What the brainstem says in these episodes; None: the policy's own command."""
+    if task.paces:
+        return np.array([task.pace(seed).command for seed in seeds])
+    return Brainstem() if task.drive and isinstance(policy, NCAPPolicy) else None
 
 
 def _weights(chunk: Chunk) -> Array:

@@ -57,8 +57,8 @@ class Training:
     policy: str | None = None
     """ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg."""
     circuit: str | None = field(default=None, compare=False)
-    """Circuit table of ncap: default, paper, released, or a file that `ncap circuit --save` wrote. The table counts
-    when trainings are compared, not its file's name."""
+    """Circuit table of ncap: default, drive, paper, released, or a file that `ncap circuit --save` wrote; by default
+    the one that suits the task. The table counts when trainings are compared, not its file's name."""
     without: Names = ()
     """Knock-outs before training: pathways such as V0v, populations, single neurons, synapses."""
     trainable: Names = ()
@@ -126,6 +126,8 @@ class Training:
                 raise unknown_name("stage", stage, STAGES)
         self._check_algorithm()
         world, policy = self.world, self.initial_policy()
+        from ncap.policies.brainstem import can_be_driven
+
         if self.training_seconds is not None and self.training_seconds < world.control_dt:
             raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
         replace(world, physics=self.physics)  # it complains about an unknown one
@@ -139,6 +141,8 @@ class Training:
             table = self.table()
             if not any(row.name == "extensor" and table.sites_of(row) == table.plan.sites for row in table.core):
                 raise UserError("footfalls are compared with extensors, and this circuit has none in some leg")
+        if world.drive and self.trains_circuit and not can_be_driven(self.table()):
+            raise UserError(f"{world.name} needs a circuit with the commands turn and stop: --circuit drive has them")
         if world.paces and not (self.trains_circuit and self.algorithm == "evolution"):
             raise UserError(f"{world.name} has several commands, so it trains a circuit (ncap) by evolution only")
         if self.algorithm == "evolution":
@@ -242,11 +246,16 @@ class Training:
             method = replace(method, population=self.population)
         return method if self.sigma is None else replace(method, sigma=self.sigma)
 
+    @property
+    def circuit_name(self) -> str:
+        """The circuit table's name or file: by default one that can turn where the task asks for it."""
+        return self.circuit or ("drive" if self.world.drive else "default")
+
     def table(self) -> "CircuitSpec":
         """The circuit's table after its knock-outs, its trained rows marked."""
         from ncap.circuits.animal import cut, find_circuit
 
-        spec = cut(find_circuit(self.circuit or "default"), self.without)
+        spec = cut(find_circuit(self.circuit_name), self.without)
         if not self.trainable:
             return spec
         return spec.trained_by(STAGES[:-1] if EVERY_STAGE in self.trainable else self.trainable)
@@ -302,7 +311,7 @@ class Training:
         values: dict[str, Any] = {"policy": self.kind, "epochs": self.all_epochs}
         if self.trains_circuit:
             command = self.world.command if self.command is None else self.command
-            values |= {"command": command, "circuit": self.circuit or "default"}
+            values |= {"command": command, "circuit": self.circuit_name}
         if self.algorithm == "evolution":
             method = self.evolution
             values |= {"population": method.population, "sigma": method.sigma, "episodes": self.candidate_episodes}

@@ -85,7 +85,7 @@ def write_report(run: Path, out: Path, threads: int) -> None:
 def _walk(player: TrainedPolicy, task: Task) -> Walk:
     """The window of one episode that the page draws."""
     controller, command = player.controller(1), own_command(player, task)
-    has_neurons = bool(controller.signals(controller.reset([0], command)))
+    has_neurons = bool(controller.signals(controller.reset([0])))
     record = ("foot_force", "neurons") if has_neurons else ("foot_force",)
     episode = rollout(task, controller, [0], command=command, record=record)
     begin, end = (round(seconds / task.control_dt) for seconds in WINDOW)

@@ -1,5 +1,6 @@
 """The Unitree A1's data sheet, to go with a1.xml. Ranges are those of the paper."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -26,4 +27,14 @@ A1: Final = Robot(
     foot_force_max=50.0,
     leg_length=0.31,
 )
-ROBOTS[A1.name] = A1
+_FAR: Final = 0.3
+"""How far hips go for a turn, rad: twice as far as in the paper, and less than half of their range."""
+A1_TURNING: Final = replace(
+    A1,
+    name="a1-turning",
+    position_min=tuple((-_FAR, *leg[1:]) for leg in A1.position_min),
+    position_max=tuple((_FAR, *leg[1:]) for leg in A1.position_max),
+)
+"""The same robot with hips that are allowed to go far enough for turns."""
+for _robot in (A1, A1_TURNING):
+    ROBOTS[_robot.name] = _robot

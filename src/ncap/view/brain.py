@@ -10,7 +10,8 @@ from ncap.circuits.animal import JOINTS, POSTURE, SENSES, cut, mirrored
 from ncap.circuits.rhythm import check_command
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
-from ncap.policies.controller import Controller
+from ncap.policies.brainstem import can_be_driven
+from ncap.policies.controller import Command, Controller
 from ncap.policies.ncap import NCAPController, NCAPPolicy
 from ncap.recording import numbers_in_use
 from ncap.trained import TrainedPolicy
@@ -45,6 +46,7 @@ class Brain:
         self.controller: Controller = trained.controller(1)
         """What acts now, after all knock-outs."""
         self._state: Any = None
+        self._said: Command | None = None
         self._action: Array = np.zeros((0, 0))
         self._posture: Array = np.zeros((0, 0))
 
@@ -79,18 +81,30 @@ class Brain:
         self._state = self.controller.reset([seed], self.command)
         self._action = self._posture = np.zeros((0, 0))
 
-    def act(self, observation: Array) -> Array:
-        """Action (leg, joint) for an observation (leg, sense)."""
-        self._state, action = self.controller.act(self._state, observation[None], self.command)
-        self._action, self._posture = action[0], observation[:, len(SENSES) :]
+    @property
+    def can_be_driven(self) -> bool:
+        """Whether its circuit can turn and stop."""
+        return self.table is not None and can_be_driven(self.table)
+
+    def act(self, observation: Array, said: Mapping[str, Array] | None = None) -> Array:
+        """Action (leg, joint) for an observation (leg, sense). said: what a brainstem says in place of the command."""
+        command: Command | None = self.command if said is None else said
+        self._state, action = self.controller.act(self._state, observation[None], command)
+        self._action, self._posture, self._said = action[0], observation[:, len(SENSES) :], command
         return self._action
 
     def signals(self) -> Array:
         """(S,) activity of what `names` lists: neurons, motor neurons, sums and inputs; 0 for what is knocked out."""
         if self.table is None or not isinstance(self.controller, NCAPController):
             return np.zeros(0)
-        circuit, left = self.controller.circuit, self.controller.policy.circuit
+        policy = self.controller.policy
+        circuit, left = policy.core, policy.circuit
         found = dict(zip((*circuit.neurons, *circuit.inputs), self._state.signals[0, :-1].tolist(), strict=True))
+        commands = policy.commands(self.command if self._said is None else self._said, 1)[0]
+        heard = {synapse.source for synapse in left.synapses}
+        for name, value in zip(policy.system.commands, commands.tolist(), strict=True):
+            if name.partition(".")[0] in heard:
+                found[name] = value
         found |= pool_signals(left, found) | motor_signals(self.table, self._action)
         found |= posture_signals(left, self._posture)
         return np.array([found.get(name, 0.0) for name in self.names])

@@ -67,7 +67,13 @@ class _Update(msgspec.Struct, tag_field="type", tag="GuiUpdateMessage", forbid_u
     updates: dict[str, Any]
 
 
-_DECODER: Final = msgspec.msgpack.Decoder(_Camera | _Update)
+class _Trigger(msgspec.Struct, tag_field="type", tag="CommandTriggerMessage", forbid_unknown_fields=True):
+    """A key that was pressed, or a command of viser's palette that was chosen."""
+
+    uuid: str
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(_Camera | _Update | _Trigger)
 """All that a tab of ours says. viser knows more, such as a request to put the page on the public internet."""
 
 
@@ -116,6 +122,7 @@ class Gate:
         """What to type into a browser."""
         self.refused = Refusals()
         self._handles: Mapping[str, Any] = {}  # nothing is offered before the page is built
+        self._keys: Mapping[str, Any] = {}
         self._version = ""
         self._serving = False
 
@@ -138,6 +145,7 @@ class Gate:
     def open(self, server: Any) -> None:
         """Let the visitors of a viser server, built within `around`, use the widgets that it has and gets."""
         self._handles = server.gui._gui_input_handle_from_uuid
+        self._keys = server.gui._command_handle_from_uuid
         server._event_loop.set_exception_handler(
             lambda _, context: self.refused.count(f"request that failed, {type(context.get('exception')).__name__}")
         )
@@ -215,6 +223,8 @@ class Gate:
                 return True
             self.refused.count("value that the page does not offer")
             return False
+        if isinstance(said, _Trigger) and said.uuid in self._keys:
+            return True
         self.refused.count("message that no tab sends")
         return False
 

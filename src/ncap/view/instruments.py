@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ncap.evaluation import STANCE_FORCE
 from ncap.plan import LEGS
-from ncap.view.session import Reading
+from ncap.view.session import Controls, Reading
 from ncap.view.style import (
     EXCITATORY,
     EXTENSOR,
@@ -39,17 +39,19 @@ KEY: Final = (
 """What the wiring's colours mean and what can be done with it."""
 
 
-def gait_and_numbers(reading: Reading, target_speed: float) -> str:
-    """The gait in large letters, and frequency, speed, cost of transport and reward below it."""
+def gait_and_numbers(reading: Reading, controls: Controls) -> str:
+    """The gait in large letters, and frequency, speed, cost of transport and reward, or turning, below it."""
     gait, circuit = reading.gait, reading.circuit_gait
     label = "fallen" if reading.fallen else spoken_gait(gait.label, gait.frequency_hz)
     below = "–" if circuit is None else spoken_gait(circuit.label, circuit.frequency_hz)
     cost = "–" if reading.cost_of_transport is None else f"{reading.cost_of_transport:.2f}"
     tiles = (
         ("step frequency", f"{gait.frequency_hz:.1f}", "Hz"),
-        ("speed", f"{reading.speed:.2f}", f"of {target_speed:.2f} m/s"),
+        ("speed", f"{reading.speed:.2f}", f"of {controls.speed if controls.driven else controls.target_speed:.2f} m/s"),
         ("cost of transport", cost, ""),
-        ("reward", f"{reading.reward:.2f}", "of 1"),
+        ("turning", f"{reading.yaw_rate:+.2f}", f"of {controls.yaw_rate:+.2f} rad/s")
+        if controls.driven
+        else ("reward", f"{reading.reward:.2f}", "of 1"),
     )
     colour = "#ff5f5f" if reading.fallen else GAIT_COLOURS[gait.label]
     circuit_colour = GAIT_COLOURS["none" if circuit is None else circuit.label]

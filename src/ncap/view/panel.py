@@ -30,6 +30,15 @@ WORLD: Final = (
 )
 """Sliders about the world: control, label, step."""
 
+KEYS: Final[Mapping[str, tuple[str, tuple[str, Any]]]] = {
+    "I": ("Faster", ("key", ("speed", 1))),
+    "K": ("Slower", ("key", ("speed", -1))),
+    "J": ("Turn left", ("key", ("yaw_rate", 1))),
+    "L": ("Turn right", ("key", ("yaw_rate", -1))),
+    "space": ("Stand", ("time", "stand")),
+}
+"""Keys for driving: what each is called and what it orders. W, A, S and D move viser's camera."""
+
 _FIELD: Final = "ncap-clicked"
 CLICK: Final = (
     "const part=event.target.closest('[data-cut]');"
@@ -60,6 +69,7 @@ class Panel:
         self._touched = 0.0
         self._handles: dict[str, Any] = {}
         self._add_policies_and_circuit(gui, controls, policies)
+        self._add_driving(gui, controls)
         with gui.add_folder("Time"):
             buttons = gui.add_button_group("", ("play / pause", "step", "reset"))
             buttons.on_click(lambda _: self._order("time", buttons.value))
@@ -88,6 +98,18 @@ class Panel:
             self._feedback = gui.add_checkbox("Feedback from the legs", True)
             self._feedback.on_update(lambda event: self._connect(event, self._feedback.value))
             self._silenced = gui.add_html("")
+
+    def _add_driving(self, gui: Any, controls: Controls) -> None:
+        with gui.add_folder("Drive"):
+            self._slider(gui, "speed", "Speed (m/s)", 0.05, controls.speed)
+            self._slider(gui, "yaw_rate", "Turn left (rad/s)", 0.05, controls.yaw_rate)
+            gui.add_html(
+                f'<div style="padding:0 12px 8px;font:12px/1.5 system-ui,sans-serif;color:{MUTED}">'
+                "keys: I faster · K slower · J left · L right · space stands</div>"
+            )
+        for key, (label, what) in KEYS.items():
+            command = gui.add_command(label, hotkey=key)
+            command.on_trigger(lambda _, what=what: self._order(*what))
 
     def add_click_field(self, gui: Any) -> None:
         """Add the text field, which nobody sees, into which CLICK types."""
@@ -162,6 +184,8 @@ class Panel:
         _set(self._silenced, "content", silenced(controls.without))
         for handle in (self._handles["command"], self._pathway, self._feedback):
             _set(handle, "disabled", controls.command is None)
+        for name in ("speed", "yaw_rate"):
+            _set(self._handles[name], "disabled", not controls.can_be_driven)
 
 
 def silenced(without: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from ncap.analysis.gaits import Gait, measure_gait
 from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.errors import UserError, unknown_name
 from ncap.evaluation import cost_of_transport, foot_gait, motor_power, own_command, task_for
+from ncap.policies.brainstem import Brainstem
 from ncap.rewards import FALL
 from ncap.rollouts import Arena
 from ncap.sim.terrain import Bumpy, Flat, Terrain
@@ -36,6 +37,8 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "kp": (10.0, 150.0),
     "kd": (0.5, 20.0),
     "pace": (0.05, 1.0),
+    "speed": (0.0, 1.0),
+    "yaw_rate": (-0.6, 0.6),
 }
 """Controls that are numbers, and between which bounds; a robot or task with other numbers widens them."""
 PUSHES: Final = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
@@ -46,6 +49,10 @@ HISTORY: Final = 6.0
 """Time that is remembered, s."""
 GAIT_WINDOWS: Final = (2.0, 4.0)
 """Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
+FIRST_SPEED: Final = 0.4
+"""Speed at which a robot that can be driven begins, m/s."""
+KEY_STEP: Final = {"speed": 0.1, "yaw_rate": 0.1}
+"""What a press of a key changes, m/s and rad/s."""
 FALL_PAUSE: Final = 1.5
 """Time between a fall and the next start, s."""
 EDGE: Final = 1.5
@@ -81,6 +88,14 @@ class Controls:
     pace: float = 1.0
     """Simulated seconds in a second of real time."""
     paused: bool = False
+    can_be_driven: bool = False
+    """Whether the policy can turn and stop."""
+    driven: bool = False
+    """Whether a brainstem follows the wishes below, in place of the command above."""
+    speed: float = 0.0
+    """Forward speed that is wanted, m/s; 0 stands."""
+    yaw_rate: float = 0.0
+    """Turning that is wanted, rad/s, positive to the left."""
 
     def check(self, ranges: Mapping[str, tuple[float, float]]) -> None:
         """Refuse a number outside its range."""
@@ -105,6 +120,8 @@ class Moment(NamedTuple):
     """Of all motors, W."""
     reward: float
     """Sum of the reward terms, without that for a fall."""
+    yaw_rate: float
+    """To the left, rad/s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +144,8 @@ class Reading:
     """Whether the robot has fallen and not yet started again."""
     falls: int
     """Falls since the session began."""
+    yaw_rate: float
+    """Mean turning, rad/s, positive to the left."""
 
 
 class Session:
@@ -161,6 +180,9 @@ class Session:
             kp=task.robot.kp if task.variation.kp is None else task.variation.kp,
             kd=task.robot.kd if task.variation.kd is None else task.variation.kd,
             trunk_mass_scale=task.variation.trunk_mass_scale,
+            can_be_driven=self.brain.can_be_driven,
+            driven=self.brain.can_be_driven,
+            speed=FIRST_SPEED if self.brain.can_be_driven else 0.0,
         )
         self._first = self.controls
         self.ranges = {
@@ -169,6 +191,7 @@ class Session:
             for value in (getattr(self.controls, name),)
         }
         """Bounds of the controls that are numbers."""
+        self._brainstem = Brainstem()
         self.arena: Arena
         self._build()
 
@@ -176,7 +199,8 @@ class Session:
         """A policy of that name, ready for the session's task."""
         trained = self._given[name] if name in self._given else load(name)
         task_for(trained, self._base, self._base.robot.name)  # refuses a policy with another control step
-        return Brain(trained, own_command(trained, self._base))
+        own = own_command(trained, replace(self._base, drive=None))
+        return Brain(trained, own if isinstance(own, float) else None)
 
     @property
     def control_dt(self) -> float:
@@ -190,6 +214,7 @@ class Session:
             self._base,
             target_speed=now.target_speed,
             paces=(),
+            drive=None,
             terrain=self._terrain(now.bumpiness),
             friction=(now.friction, now.friction),
             variation=replace(self._base.variation, trunk_mass_scale=now.trunk_mass_scale, kp=now.kp, kd=now.kd),
@@ -206,6 +231,7 @@ class Session:
     def _build(self) -> None:
         """Compile the ground anew and begin."""
         self.arena = Arena(self._task(), len((ROBOT, GHOST)))
+        self._ask()
         self.reset()
 
     @one_blas_thread()
@@ -217,6 +243,7 @@ class Session:
         self.history: deque[Moment] = deque(maxlen=round(HISTORY / self.control_dt))
         self.arena.start(np.array([ROBOT, GHOST]), [self.seed, self.seed])
         self.brain.reset(self.seed)
+        self._will = self._brainstem.start(1)
         self._ghost_stands = self.ghost is not None
         if self.ghost is not None:
             self.ghost.reset(self.seed)
@@ -232,6 +259,8 @@ class Session:
                 raise unknown_name("control", name, names)
         before, after = self.controls, replace(self.controls, **values)
         after.check(self.ranges)
+        if "driven" not in values and values.keys() & {"command", "speed", "yaw_rate"}:
+            after = replace(after, driven="command" not in values)  # the last word counts
         brain, ghost = self.brain, self.ghost
         if after.policy != before.policy:
             brain = self._brain(after.policy)
@@ -240,6 +269,10 @@ class Session:
                 after = replace(after, without=valid_knock_outs(brain.table, before.without))
             if "command" not in values:
                 after = replace(after, command=brain.command)
+            if "driven" not in values:
+                after = replace(after, driven=brain.can_be_driven)
+        if after.driven and not brain.can_be_driven:
+            raise UserError(f"{brain.name} cannot be driven: its circuit has no commands to turn and to stop")
         changed = {name for name in names if getattr(before, name) != getattr(after, name)}
         if "ghost" in changed:
             ghost = None if after.ghost is None else self._brain(after.ghost)
@@ -249,16 +282,28 @@ class Session:
         if brain is not self.brain:
             self.history.clear()  # another circuit's signals have another shape
         self.brain, self.ghost = brain, ghost
-        self.controls = replace(after, without=brain.without, command=brain.command)
+        self.controls = replace(after, without=brain.without, command=brain.command, can_be_driven=brain.can_be_driven)
+        self._ask()
         if "bumpiness" in changed:
             self._build()
         elif "ghost" in changed:
             self.reset()
         elif changed & {"friction", "trunk_mass_scale", "kp", "kd", "target_speed"}:
             self.arena.task = self._task()
-            self.arena.goal.speed[:] = after.target_speed
             model = self.arena.world.variant(drawn_variation(self.arena.task, self.seed))
             self.arena.simulation.exchange(np.array([ROBOT, GHOST]), [model, model])
+
+    def press(self, control: str, sign: int) -> None:
+        """Change the wanted speed or yaw rate by a step of a key, up (1) or down (-1), as far as it goes."""
+        low, high = self.ranges[control]
+        value = round(getattr(self.controls, control) + sign * KEY_STEP[control], 3)
+        self.change(**{control: min(max(value, low), high)})
+
+    def _ask(self) -> None:
+        """Reward what is wanted now."""
+        now = self.controls
+        self.arena.goal.speed[:] = now.speed if now.driven else now.target_speed
+        self.arena.goal.yaw_rate[:] = now.yaw_rate if now.driven else 0.0
 
     def click(self, name: str) -> None:
         """Silence a part of the circuit by the name of a knock-out, or heal it if it is silent."""
@@ -280,7 +325,7 @@ class Session:
         """One control step, also when paused. A fallen robot goes on for FALL_PAUSE and then starts anew."""
         action = np.zeros((len((ROBOT, GHOST)), *self._base.joints))
         observation = self.arena.observation()
-        action[ROBOT] = self.brain.act(observation[ROBOT])
+        action[ROBOT] = self.brain.act(observation[ROBOT], self._said())
         alive = [ROBOT]
         if self.ghost is not None and self._ghost_stands:
             action[GHOST] = self.ghost.act(observation[GHOST])
@@ -296,6 +341,7 @@ class Session:
                 speed=float(now.velocity[ROBOT, 0]),
                 power=float(motor_power(now.torque[ROBOT], now.joint_velocity[ROBOT])),
                 reward=float(sum(values[ROBOT] for name, values in outcome.terms.items() if name != FALL)),
+                yaw_rate=float(now.angular_velocity[ROBOT, 2]),
             )
         )
         if outcome.fallen[ROBOT] and self._fallen_for is None:
@@ -306,6 +352,15 @@ class Session:
         if outcome.diverged[ROBOT] or (self._fallen_for or 0.0) > FALL_PAUSE or self._at_the_edge(ROBOT):
             self.seed += 1
             self.reset()
+
+    def _said(self) -> Mapping[str, Array] | None:
+        """What the brainstem says in this step to a robot that is driven; None: its command."""
+        if not self.controls.driven:
+            return None
+        wanted = np.array([self.controls.speed]), np.array([self.controls.yaw_rate])
+        speed, yaw_rate = (values[[ROBOT]] for values in self.arena.motion())
+        self._will, said = self._brainstem.step(self._will, wanted, (speed, yaw_rate), self.control_dt)
+        return said
 
     def _at_the_edge(self, individual: int) -> bool:
         """Whether a robot has come so far that the bumps, and in the end the world, would end under it."""
@@ -329,9 +384,9 @@ class Session:
     def reading(self) -> Reading:
         """Values of the instruments now."""
         recent = list(self.history)[-round(GAIT_WINDOWS[0] / self.control_dt) :]
-        speed, power, reward = (
+        speed, power, reward, yaw_rate = (
             float(np.mean([getattr(moment, name) for moment in recent])) if recent else 0.0
-            for name in ("speed", "power", "reward")
+            for name in ("speed", "power", "reward", "yaw_rate")
         )
         circuit_gait = None
         extensors = self.brain.columns("extensor")
@@ -346,6 +401,7 @@ class Session:
             reward=reward,
             fallen=self._fallen_for is not None,
             falls=self.falls,
+            yaw_rate=yaw_rate,
         )
 
     def _gait(self, legs: Array, measure: Callable[[Array, float], Gait]) -> Gait:

@@ -202,12 +202,16 @@ class Page:
         if kind == "push":
             session.push(*what)
             self._show_push(*what)
+        elif kind == "key":
+            session.press(*what)
         elif kind == "click":
             session.click(what)
         elif kind == "silence":
             session.change(without=(*(name for name in without if name != what), what))
         elif kind == "heal":
             session.change(without=tuple(name for name in without if name != what))
+        elif what == "stand":
+            session.change(speed=0.0, yaw_rate=0.0)
         elif what == "reset":
             session.reset()
         elif what == "step":
@@ -249,7 +253,7 @@ class Page:
 
     def _publish(self) -> None:
         session = self.session
-        self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls.target_speed)
+        self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls)
         self._strip.content = instruments.footfalls(session.foot_force(), session.control_dt)
         flexors, extensors = (session.brain.columns(name) for name in ("flexor", "extensor"))
         if flexors is not None and extensors is not None and session.history:

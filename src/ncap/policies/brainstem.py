@@ -1,0 +1,101 @@
+"""The brainstem: from a wanted speed and yaw rate to the commands of a circuit, for P individuals.
+
+It is what stands between a person, or a task, and the circuit. A map from measurement says which brainstem command
+belongs to a speed; what the trunk really does corrects it slowly. Everything changes at limited rates.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.circuits.spec import CircuitSpec
+
+Array = NDArray[np.float64]
+
+STANDING: Final = 0.05
+"""Speed (m/s) and yaw rate (rad/s) below which the animal stands."""
+
+
+class BrainstemState(NamedTuple):
+    """What a brainstem remembers, (P,) each."""
+
+    speed: Array
+    """Wanted speed as it is now said, m/s."""
+    yaw_rate: Array
+    """Wanted yaw rate as it is now said, rad/s."""
+    felt_speed: Array
+    """Measured speed, smoothed, m/s."""
+    felt_yaw_rate: Array
+    """Measured yaw rate, smoothed, rad/s."""
+    more_speed: Array
+    """Correction of the speed, m/s."""
+    more_turn: Array
+    """Correction of the turn command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brainstem:
+    """How wishes become commands."""
+
+    paces: tuple[tuple[float, float], ...] = ((0.1, 0.0), (0.5, 0.22), (0.55, 0.4), (1.0, 0.68))
+    """(speed m/s, brainstem command): between them lines. The jump is the change from walk to trot."""
+    full_turn: float = 0.6
+    """Yaw rate that the largest turn command is taken to give, rad/s."""
+    speeding: float = 1.0
+    """Largest change of the speed that is said, m/s²."""
+    turning: float = 2.0
+    """Largest change of the yaw rate that is said, rad/s²."""
+    smoothing: float = 0.4
+    """Time constant of what is felt, s: about a stride."""
+    speed_gain: float = 0.3
+    """Growth of the speed's correction with its error, 1/s."""
+    yaw_gain: float = 0.8
+    """Turn command for an error of the yaw rate, s/rad."""
+    yaw_growth: float = 0.8
+    """Growth of the turn's correction with that error, 1/rad."""
+    most_correction: float = 0.2
+    """Largest correction of the speed, m/s."""
+
+    def start(self, individuals: int) -> BrainstemState:
+        """Everybody stands."""
+        return BrainstemState(*np.zeros((len(BrainstemState._fields), individuals)))
+
+    def step(
+        self, state: BrainstemState, wanted: tuple[Array, Array], felt: tuple[Array, Array], dt: float
+    ) -> tuple[BrainstemState, dict[str, Array]]:
+        """(next state, commands of the circuit) after dt s.
+
+        wanted, felt: (speed m/s, yaw rate rad/s), (P,) each.
+        """
+        share = dt / self.smoothing
+        speed = state.speed + np.clip(wanted[0] - state.speed, -self.speeding * dt, self.speeding * dt)
+        yaw_rate = state.yaw_rate + np.clip(wanted[1] - state.yaw_rate, -self.turning * dt, self.turning * dt)
+        felt_speed = state.felt_speed + share * (felt[0] - state.felt_speed)
+        felt_yaw_rate = state.felt_yaw_rate + share * (felt[1] - state.felt_yaw_rate)
+        stands = (speed < STANDING) & (np.abs(yaw_rate) < STANDING)
+        error = yaw_rate - felt_yaw_rate
+        more_speed = state.more_speed + dt * self.speed_gain * (speed - felt_speed)
+        more_turn = state.more_turn + dt * self.yaw_growth * error
+        more_speed = np.where(stands, 0.0, np.clip(more_speed, -self.most_correction, self.most_correction))
+        more_turn = np.where(stands, 0.0, np.clip(more_turn, -1.0, 1.0))
+        speeds, commands = np.array(self.paces).T
+        turn = np.where(stands, 0.0, yaw_rate / self.full_turn + self.yaw_gain * error + more_turn)
+        said = {
+            "c": np.interp(speed + more_speed, speeds, commands),
+            "turn.L": np.clip(turn, 0.0, 1.0),
+            "turn.R": np.clip(-turn, 0.0, 1.0),
+            "stop": stands.astype(np.float64),
+        }
+        return BrainstemState(speed, yaw_rate, felt_speed, felt_yaw_rate, more_speed, more_turn), said
+
+    def command_for(self, speed: float) -> float:
+        """The brainstem command of a speed, without corrections."""
+        speeds, commands = np.array(self.paces).T
+        return float(np.interp(speed, speeds, commands))
+
+
+def can_be_driven(circuit: CircuitSpec) -> bool:
+    """Whether a table has the inputs of a brainstem: speed and gait, turn and stop."""
+    return {"freq", "sync", "turn", "stop"} <= {row.name for row in circuit.inputs if row.kind == "command"}
