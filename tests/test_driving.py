@@ -191,3 +191,45 @@ def test_a_policy_of_a_drive_is_what_it_was_after_its_file(tmp_path):
     again = load(tmp_path / "drive.safetensors")
     assert isinstance(again, TrainedPolicy)
     assert again.policy == DRIVEN.policy
+
+
+# --- agents that learn to drive ---------------------------------------------------------------------------------------
+
+
+def test_an_agent_sees_what_is_wanted_and_how_it_turns():
+    gymnasium = pytest.importorskip("gymnasium")
+    env = gymnasium.make("ncap.envs:ncap/FlatDrive-v0")
+    assert env.spec.max_episode_steps == FAST.steps
+    seen, _ = env.reset(seed=3)
+    assert seen.shape == (43,)
+    arena = env.unwrapped._arena
+    wanted = [arena.goal.speed[0] / FASTEST, arena.goal.yaw_rate[0] / SHARPEST]
+    assert seen[40:42] == pytest.approx(wanted)
+    seen, *_ = env.step(env.action_space.sample())
+    assert seen[42] == pytest.approx(arena.measured.angular_velocity[0, 2] / 3)
+    envs = gymnasium.make_vec("ncap.envs:ncap/BumpyDrive-v0", num_envs=2)
+    assert envs.reset(seed=3)[0].shape == (2, 43)
+    with pytest.raises(UserError, match="flat-drive has wishes that change, which a circuit within an environment"):
+        gymnasium.make("ncap.envs:ncap/FlatDrive-v0", circuit="drive")
+
+
+def test_an_mlp_hears_the_wish_and_needs_one():
+    policy = Training(task="flat-drive", algorithm="ppo", policy="mlp:8").initial_policy()
+    assert (policy.senses, policy.wishes, policy.space.size) == (40, 3, 43 * 8 + 8 + 8 * 12 + 12)
+    theta = np.random.default_rng(0).normal(size=(1, policy.space.size))
+    controller, seen = policy.bind(theta), np.zeros((1, 4, 14))
+    left, right = (controller.act(None, seen, {"wish": np.array([[0.5, yaw, 0.0]])})[1] for yaw in (0.4, -0.4))
+    assert np.abs(left - right).max() > 0.01
+    for wrong in (None, {}, {"wish": np.zeros((1, 2))}):
+        with pytest.raises(UserError, match="this MLP drives: it needs the command wish"):
+            controller.act(None, seen, wrong)
+    short = replace(FAST, episode_seconds=0.3)
+    one, other = (rollout(short, controller, [seed], record=("action", "wanted")) for seed in (4, 5))
+    assert (one.signals["wanted"] != other.signals["wanted"]).any()
+    assert (one.signals["action"] != other.signals["action"]).any()
+
+
+def test_who_learns_to_drive_by_what():
+    for settings in ({"policy": "mlp"}, {"algorithm": "ppo", "policy": "ncap"}):
+        with pytest.raises(UserError, match=r"flat-drive trains a circuit .* by evolution, or an MLP by ppo"):
+            Training(task="flat-drive", **settings)

@@ -24,7 +24,8 @@ VECTOR = {"vectorization_mode": "vector_entry_point"}
 
 
 def test_importing_the_module_makes_the_ids_known_to_gymnasium():
-    assert list(IDS.values()) == ["ncap/FlatWalk-v0", "ncap/FlatRun-v0", "ncap/BumpyWalk-v0", "ncap/BumpyRun-v0"]
+    names = ("FlatWalk", "FlatRun", "BumpyWalk", "BumpyRun", "FlatDrive", "BumpyDrive")
+    assert list(IDS.values()) == [f"ncap/{name}-v0" for name in names]
     assert set(IDS.values()) <= set(gymnasium.registry)
     assert set(IDS) <= set(TASKS)
 
@@ -42,7 +43,7 @@ print(env.spec.max_episode_steps, observation.shape, env.action_space.shape)
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_specification_says_how_long_an_episode_is(name):
-    assert gymnasium.spec(IDS[name]).max_episode_steps == TASKS[name].steps == 500
+    assert gymnasium.spec(IDS[name]).max_episode_steps == TASKS[name].steps == (667 if TASKS[name].drive else 500)
 
 
 def test_an_episode_ends_after_as_many_steps_as_the_maker_asks_for():

@@ -9,18 +9,23 @@ from typing import Final
 
 import gymnasium
 
-IDS: Final = {
-    name: f"ncap/{name.title().replace('-', '')}-v0" for name in ("flat-walk", "flat-run", "bumpy-walk", "bumpy-run")
+EPISODE_STEPS: Final = {
+    "flat-walk": 500,
+    "flat-run": 500,
+    "bumpy-walk": 500,
+    "bumpy-run": 500,
+    "flat-drive": 667,
+    "bumpy-drive": 667,
 }
+"""Control steps of an episode of every task."""
+IDS: Final = {name: f"ncap/{name.title().replace('-', '')}-v0" for name in EPISODE_STEPS}
 """Gymnasium's id of every task."""
-EPISODE_STEPS: Final = 500
-"""Control steps of an episode."""
 
 for _task, _identifier in IDS.items():
     gymnasium.register(
         _identifier,
         entry_point="ncap.learn.gym_env:WalkingEnv",
         vector_entry_point="ncap.learn.gym_env:WalkingVectorEnv",
-        max_episode_steps=EPISODE_STEPS,
+        max_episode_steps=EPISODE_STEPS[_task],
         kwargs={"task": _task},
     )

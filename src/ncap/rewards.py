@@ -24,8 +24,11 @@ TRACKING_WIDTH: Final = 0.6
 
 DRIVE_WIDTH: Final = 0.25
 """Squared error, of the speed in m/s and of the yaw rate in rad/s, at which the reward for it is 1/e."""
-DRIVE_SHARE: Final = 2 / 3
+DRIVE_SHARE: Final = 0.5
 """Share of the speed in the reward for driving; the rest is the yaw rate's."""
+STRIDE: Final = 0.6
+"""Time over which a drive's speed and yaw rate are averaged, s: within a stride both swing by more than any error, and
+a reward for every single moment is highest for hips that hardly move."""
 
 
 class Goal(NamedTuple):
@@ -92,7 +95,7 @@ SPEED: Final = RewardTerm("speed", _speed)
 TRACKING: Final = RewardTerm("tracking", _tracking)
 """Forward speed in the robot's frame, at the goal and neither slower nor faster."""
 DRIVE_SPEED: Final = RewardTerm("speed", _drive_speed)
-"""Forward speed as wanted: exp(-error² / DRIVE_WIDTH), as in legged_gym and its descendants."""
+"""Forward speed as wanted: exp(-error² / DRIVE_WIDTH), as in legged_gym and its descendants, but over strides."""
 DRIVE_YAW: Final = RewardTerm("yaw", _drive_yaw)
 """Yaw rate as wanted, in the same way."""
 YAW: Final = RewardTerm("yaw", _yaw)

@@ -16,17 +16,20 @@ from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import MOST_INDIVIDUALS, Command, Controller, check_seeds, numbers
-from ncap.rewards import FALL, Goal
+from ncap.policies.mlp import MLPController
+from ncap.rewards import FALL, STRIDE, Goal
 from ncap.rotations import pitch_of, roll_of
 from ncap.sim.camera import Camera
 from ncap.sim.simulation import Measurements, Simulation
-from ncap.tasks import Task, build, drawn_variation
+from ncap.tasks import FASTEST, SHARPEST, Task, build, drawn_variation
 from ncap.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
+FASTEST_TURN: Final = 3.0
+"""Yaw rate that is 1 in a wish, rad/s."""
 LOST_HEIGHT: Final = -1.0
 """Height of a trunk that has left the world, m."""
 
@@ -94,6 +97,7 @@ class Arena:
         self.measured: Measurements
         self.goal = Goal(speed=np.full(individuals, task.target_speed), yaw_rate=np.zeros(individuals))
         self._wishes = np.zeros((individuals, task.steps, 2)) if task.drive else None
+        self._stride = np.zeros((individuals, round(STRIDE / task.control_dt), 2))
         self._lived = np.zeros(individuals, np.int64)
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
@@ -106,6 +110,7 @@ class Arena:
         models, qpos, qvel = zip(*(episodes[seed] for seed in seeds), strict=True)
         self.goal.speed[ids] = [self.task.pace(seed).speed for seed in seeds]
         self._lived[ids] = 0
+        self._stride[ids] = 0.0
         if self._wishes is not None:
             self._wishes[ids] = [self.task.wishes(seed) for seed in seeds]
             self._ask()
@@ -126,6 +131,13 @@ class Arena:
         now = self.measured
         return np.nan_to_num(now.velocity[:, 0]), np.nan_to_num(now.angular_velocity[:, 2])
 
+    def wish(self) -> Array:
+        """(P, wish_size) in [-1, 1]: the wanted speed and yaw rate, and the yaw rate now; empty in other tasks."""
+        if self._wishes is None:
+            return np.zeros((len(self._lived), 0))
+        scaled = self.goal.speed / FASTEST, self.goal.yaw_rate / SHARPEST, self.motion()[1] / FASTEST_TURN
+        return np.clip(np.stack(scaled, axis=1), -1.0, 1.0)
+
     def state(self, individual: int) -> Array:
         """The generalised position (nq,) of an individual, for a camera."""
         return self.simulation.state(individual)
@@ -144,14 +156,24 @@ class Arena:
         upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch_of(now.up)) <= limit)
         below = now.position[:, 2] < LOST_HEIGHT  # beyond the end of the ground
         fallen = ~upright | now.trunk_touches | below | diverged
+        seen = now if self._wishes is None else self._over_a_stride(now)
         terms = {
-            term.name: np.where(diverged, 0.0, term.value(now, self.goal, self.task)) for term in self.task.rewards
+            term.name: np.where(diverged, 0.0, term.value(seen, self.goal, self.task)) for term in self.task.rewards
         }
         terms[FALL] = np.where(fallen, -self.task.fall_penalty, 0.0)
         if self._wishes is not None:
             self._lived[alive] += 1
             self._ask()
         return Outcome(terms, fallen, diverged)
+
+    def _over_a_stride(self, now: Measurements) -> Measurements:
+        """The same with means over the last STRIDE for forward velocity and yaw rate, which a drive rewards."""
+        everybody, length = np.arange(len(self._lived)), self._stride.shape[1]
+        self._stride[everybody, self._lived % length] = np.stack(self.motion(), axis=1)
+        means = self._stride.sum(axis=1) / np.minimum(self._lived + 1, length)[:, None]
+        velocity, turning = now.velocity.copy(), now.angular_velocity.copy()
+        velocity[:, 0], turning[:, 2] = means.T
+        return now._replace(velocity=velocity, angular_velocity=turning)
 
     def _ask(self) -> None:
         """What everybody is asked for in the next step of a task whose wishes change."""
@@ -195,6 +217,8 @@ def rollout(
         wanted = np.stack(arena.goal, axis=1)
         if isinstance(command, Brainstem) and will is not None:
             will, said = command.step(will, arena.goal, arena.motion(), task.control_dt)
+        elif isinstance(controller, MLPController):
+            said = {"wish": arena.wish()}
         state, action = controller.act(state, observation, said)
         action = numbers(action, "an action")
         if action.shape != (individuals, *task.joints):

@@ -146,6 +146,11 @@ class Task:
         return len(self.robot.feet), SENSES
 
     @property
+    def wish_size(self) -> int:
+        """Numbers that say what is wanted: (speed, yaw rate, yaw rate now) where wishes change; otherwise none."""
+        return 3 if self.drive else 0
+
+    @property
     def joints(self) -> tuple[int, int]:
         """Shape of an action: (legs, joints per leg)."""
         legs, joints = self.robot.mid.shape

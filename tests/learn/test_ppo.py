@@ -100,7 +100,7 @@ def test_the_environment_steps_the_rhythm_as_the_controller_does():
     interface.start(np.arange(3), [4, 5, 6])
     for _ in range(40):
         seen = rng.uniform(-1, 1, (3, 4, 14))
-        observation = torch.from_numpy(interface.observation(seen))
+        observation = torch.from_numpy(interface.observation(seen, np.zeros((len(seen), 0))))
         with torch.no_grad():
             actions, _ = actor.act(observation, torch.zeros(3, ACTIONS))
         state, expected = controller.act(state, seen)

@@ -16,7 +16,7 @@ SHORT = replace(TASKS["flat-walk"], episode_seconds=0.3)
 
 def make(task=SHORT, environments=3, **changes):
     settings = {"seed": 5, "reward_scale": 1.0, "threads": 1} | changes
-    return BatchedVecEnv(task, environments, Joints(task.senses, task.joints), **settings)
+    return BatchedVecEnv(task, environments, Joints(task), **settings)
 
 
 def test_every_environment_plays_the_episode_of_its_address_as_a_single_robot_would():

@@ -12,7 +12,7 @@ from ncap.sim.terrain import Bumpy, Grid
 from ncap.tasks import find_task
 from ncap.trained import find_policy, load
 from ncap.view.brain import Brain, toggled
-from ncap.view.session import FALL_PAUSE, MAX_PUSH, Session
+from ncap.view.session import FALL_PAUSE, FIRST_SPEED, MAX_PUSH, Session
 
 FLAT = find_task("flat-walk")
 
@@ -380,3 +380,58 @@ def test_numbers_of_an_own_robot_widen_the_controls():
 def test_a_negative_seed_is_refused():
     with pytest.raises(UserError, match="seed -3 is negative"):
         session(seed=-3)
+
+
+# --- driving ----------------------------------------------------------------------------------------------------------
+
+DRIVEN = find_policy("untrained", circuit="drive")
+
+
+def test_a_policy_that_can_turn_is_driven_from_the_start_and_does_what_is_wanted():
+    driven = Session(find_task("flat-drive"), DRIVEN)
+    assert (driven.controls.driven, driven.controls.speed, driven.controls.yaw_rate) == (True, FIRST_SPEED, 0.0)
+    driven.change(speed=0.3, yaw_rate=0.4)
+    play(driven, 6.0)
+    assert driven.reading().yaw_rate == pytest.approx(0.4, abs=0.2)
+    assert driven.reading().speed > 0.1
+    assert dict(zip(driven.brain.names, driven.brain.signals(), strict=True))["chx10.FL"] > 0.2
+    driven.change(speed=0.0, yaw_rate=0.0)
+    play(driven, 4.5)
+    assert abs(driven.reading().speed) < 0.02
+    assert driven.reading().gait.frequency_hz == 0.0
+
+
+def test_the_last_word_counts_the_command_s_or_the_wishes():
+    driven = Session(find_task("flat-drive"), DRIVEN)
+    driven.change(command=0.6)
+    assert not driven.controls.driven
+    driven.change(yaw_rate=0.2)
+    assert driven.controls.driven
+    assert driven.controls.command == 0.6
+
+
+def test_keys_go_by_steps_as_far_as_the_ranges():
+    driven = Session(find_task("flat-drive"), DRIVEN)
+    driven.press("speed", 1)
+    assert driven.controls.speed == pytest.approx(FIRST_SPEED + 0.1)
+    for _ in range(20):
+        driven.press("speed", -1)
+        driven.press("yaw_rate", 1)
+    assert (driven.controls.speed, driven.controls.yaw_rate) == (0.0, 0.6)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -0.1, 1.01, "fast", None])
+def test_impossible_wishes_are_refused_and_change_nothing(wrong):
+    driven = Session(find_task("flat-drive"), DRIVEN)
+    before = driven.controls
+    with pytest.raises(UserError, match=r"speed .* is not a number in"):
+        driven.change(speed=wrong)
+    assert driven.controls == before
+
+
+def test_a_policy_that_cannot_turn_says_so():
+    driven = Session(FLAT, load("untrained"))
+    assert not driven.controls.can_be_driven
+    with pytest.raises(UserError, match="untrained cannot be driven: its circuit has no commands to turn and to stop"):
+        driven.press("yaw_rate", 1)
+    assert not driven.controls.driven

@@ -6,12 +6,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.rewards import STRIDE
+
 Array = NDArray[np.float64]
 
 SETTLING: Final = 1.0
 """Time after a new wish that does not count, s."""
-STRIDE: Final = 0.6
-"""Time over which speed and yaw rate are averaged, s: within a stride both swing by more than any error."""
 
 
 def wish_spans(wanted: Array) -> list[slice]:

@@ -79,10 +79,10 @@ DRIVEN_PATTERN: Final = {
     ("calf", "flexor"): -0.6,
     ("thigh", "extensor"): 0.15,
     ("calf", "extensor"): 0.8,
-    ("thigh", "fast_flexor"): -1.0,
-    ("calf", "fast_flexor"): -0.3,
-    ("thigh", "fast_extensor"): 1.1,
-    ("calf", "fast_extensor"): 0.4,
+    ("thigh", "fast_flexor"): -0.7,
+    ("calf", "fast_flexor"): -0.2,
+    ("thigh", "fast_extensor"): 0.8,
+    ("calf", "fast_extensor"): 0.3,
 }
 LOUDEST: Final = {"flexor": 0.9, "extensor": 0.6}
 """Largest activity of a half-centre, about."""

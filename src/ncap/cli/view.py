@@ -19,7 +19,7 @@ _OWN_BRAIN, _OWN_BODY = Brain(), Body()
 
 @app.command
 def watch(
-    policy: Annotated[str, tyro.conf.Positional] = "ncap-flat-speeds",
+    policy: Annotated[str, tyro.conf.Positional] = "ncap-drive",
     brain: BrainWords = _OWN_BRAIN,
     body: BodyWords = _OWN_BODY,
     ghost: str | None = None,
@@ -30,8 +30,9 @@ def watch(
 ) -> None:
     """Watch a policy live in a browser: its robot in 3-D, its circuit, its footfalls, and controls for all of them.
 
-    By default it is the circuit of all speeds, in a walk: the brainstem command leads it to a trot and a bound. Ctrl-C
-    ends it. Nothing is simulated while no tab is open. Knock-outs can be healed, and others added, on the page.
+    By default it is the circuit that can be driven: keys I and K change its speed, J and L turn it, space makes it
+    stand. Ctrl-C ends it. Nothing is simulated while no tab is open. Knock-outs can be healed, and others added, on the
+    page.
 
     Args:
         policy: zero, random, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.

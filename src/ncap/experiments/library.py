@@ -167,6 +167,7 @@ def describe_task(task: Task) -> dict[str, Any]:
         "robot": describe_robot(task.robot),
         "terrain": {"kind": type(task.terrain).__name__} | asdict(task.terrain),  # type: ignore[call-overload]
         "paces": [asdict(pace) for pace in task.paces],
+        "drive": None if task.drive is None else asdict(task.drive),
         "rewards": [term.name for term in task.rewards],
         "variation": asdict(task.variation),
     }

@@ -9,6 +9,7 @@ from ncap.errors import UserError, unknown_name
 from ncap.experiments import (
     algorithms,
     deployment,
+    driving,
     evolution,
     footfalls,
     gaits,
@@ -52,6 +53,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
     "physics": Experiment(run=physics.run, tasks=PAPER_TASKS, only_by_name=True),
+    "driving": Experiment(run=driving.run, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""

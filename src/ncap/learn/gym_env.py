@@ -4,9 +4,10 @@
     envs = gymnasium.make_vec("ncap.envs:ncap/FlatWalk-v0", num_envs=16)  # on the batched engine
 
 Observation: numbers in [-1, 1], per leg (FL, FR, HL, HR) position, torque and velocity of hip, thigh and calf, and foot
-contact. Action: numbers in [-1, 1], per leg hip, thigh and calf; 0 is the standing pose. An episode is truncated after
-the task's 15 s and terminated by a fall. With `circuit` the environment carries that circuit's rhythm generator: see
-ncap.learn.interfaces.RhythmDrive for what the agent sees and does then.
+contact; where wishes change, then the wanted speed and yaw rate, and the yaw rate. Action: numbers in [-1, 1], per leg
+hip, thigh and calf; 0 is the standing pose. An episode is truncated after the task's 15 or 20 s and terminated by a
+fall. With `circuit` the environment carries that circuit's rhythm generator: see ncap.learn.interfaces.RhythmDrive for
+what the agent sees and does then.
 """
 
 from dataclasses import replace
@@ -48,7 +49,9 @@ def make_task(task: str | Task, target_speed: float | None, robot: str | None) -
 def make_interface(task: Task, circuit: str | None, environments: int) -> Interface:
     """What an agent sees and does: everything itself, or by driving the rhythm generator of a circuit."""
     if circuit is None:
-        return Joints(task.senses, task.joints)
+        return Joints(task)
+    if task.drive:
+        raise UserError(f"{task.name} has wishes that change, which a circuit within an environment does not hear")
     return RhythmDrive(NCAPPolicy(command=task.command, circuit=find_circuit(circuit)), environments)
 
 
@@ -103,7 +106,7 @@ class WalkingEnv(gymnasium.Env[Array32, Array32]):
         return self._observation(), float(outcome.reward[0]), fallen, truncated, info
 
     def _observation(self) -> Array32:
-        seen: Array32 = self._interface.observation(self._arena.observation())[0]
+        seen: Array32 = self._interface.observation(self._arena.observation(), self._arena.wish())[0]
         return seen
 
     def render(self) -> Any:
@@ -179,7 +182,7 @@ class WalkingVectorEnv(VectorEnv[Array32, Array32, NDArray[Any]]):
         return self._observation(), reward, fallen, truncated, _info(outcome)
 
     def _observation(self) -> Array32:
-        return self._interface.observation(self._arena.observation())
+        return self._interface.observation(self._arena.observation(), self._arena.wish())
 
     def _begin(self, ids: NDArray[np.int64]) -> None:
         self._steps[ids], self._ended[ids] = 0, False

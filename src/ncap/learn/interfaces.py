@@ -13,6 +13,7 @@ from ncap.circuits.units import SumUnit, TanhUnit
 from ncap.errors import UserError
 from ncap.policies.controller import finite
 from ncap.policies.ncap import NCAPPolicy
+from ncap.tasks import Task
 
 Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
@@ -33,8 +34,8 @@ class Interface(Protocol):
         """Episodes with these seeds begin."""
         ...
 
-    def observation(self, seen: Array) -> Array32:
-        """(P, observation_size) from the robots' observations (P, leg, sense)."""
+    def observation(self, seen: Array, wish: Array) -> Array32:
+        """(P, observation_size) from the robots' observations (P, leg, sense) and what is wanted of them (P, …)."""
         ...
 
     def joints(self, action: Array) -> Array:
@@ -55,17 +56,18 @@ def check_actions(actions: object, interface: Interface, environments: int | Non
 class Joints:
     """The policy sees all observations and moves all joints."""
 
-    def __init__(self, senses: tuple[int, int], joints: tuple[int, int]) -> None:
-        """Shapes of a robot's observations (legs, observations per leg) and of its actions (legs, joints per leg)."""
-        self.observation_size, self._shape, self._per_leg = prod(senses), joints, senses[1]
+    def __init__(self, task: Task) -> None:
+        senses, joints = task.senses, task.joints
+        self.observation_size, self._shape, self._per_leg = prod(senses) + task.wish_size, joints, senses[1]
         self.action_limits = np.ones(prod(joints), np.float32)
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
         """Nothing to remember."""
 
-    def observation(self, seen: Array) -> Array32:
-        """All legs in a row."""
-        return seen[:, :, : self._per_leg].reshape(len(seen), -1).astype(np.float32)
+    def observation(self, seen: Array, wish: Array) -> Array32:
+        """All legs in a row, then what is wanted."""
+        felt = seen[:, :, : self._per_leg].reshape(len(seen), -1)
+        return np.concatenate((felt, wish), axis=1).astype(np.float32)
 
     def joints(self, action: Array) -> Array:
         """The actions themselves."""
@@ -103,7 +105,7 @@ class RhythmDrive:
 
         self._state = self._state.map(put, self._controller.reset(seeds))
 
-    def observation(self, seen: Array) -> Array32:
+    def observation(self, seen: Array, wish: Array) -> Array32:
         """All observations, then the circuit's state."""
         felt = seen[:, :, : self._senses // seen.shape[1]].reshape(len(seen), -1)
         return np.concatenate((felt, self._state.flat()), axis=1).astype(np.float32)

@@ -61,8 +61,8 @@ class MLPActor(nn.Module):
     def __init__(self, policy: MLPPolicy) -> None:
         super().__init__()
         self.policy = policy
-        self.normaliser = Normaliser(policy.senses)
-        self.network = layers((policy.senses, *policy.hidden, prod(policy.joints)), policy.activation)
+        self.normaliser = Normaliser(policy.inputs)
+        self.network = layers((policy.inputs, *policy.hidden, prod(policy.joints)), policy.activation)
         _orthogonal(self.network, last_gain=0.01)  # starts at the standing pose
 
     def means(self, observation: Tensor, action: Tensor | None = None) -> Tensor:

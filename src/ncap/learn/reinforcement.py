@@ -77,7 +77,7 @@ def make_learner(training: Training, policy: "Trainee", threads: int) -> tuple["
     from ncap.learn.vec_env import BatchedVecEnv
 
     world = training.practice
-    interface: Interface = Joints(world.senses, world.joints)
+    interface: Interface = Joints(world)
     if not isinstance(policy, MLPPolicy):
         interface = RhythmDrive(policy, training.environments)
     env = BatchedVecEnv(

@@ -143,6 +143,8 @@ class Training:
                 raise UserError("footfalls are compared with extensors, and this circuit has none in some leg")
         if world.drive and self.trains_circuit and not can_be_driven(self.table()):
             raise UserError(f"{world.name} needs a circuit with the commands turn and stop: --circuit drive has them")
+        if world.drive and self.trains_circuit != (self.algorithm == "evolution"):
+            raise UserError(f"{world.name} trains a circuit (ncap) by evolution, or an MLP by ppo or d4pg")
         if world.paces and not (self.trains_circuit and self.algorithm == "evolution"):
             raise UserError(f"{world.name} has several commands, so it trains a circuit (ncap) by evolution only")
         if self.algorithm == "evolution":
@@ -288,6 +290,7 @@ class Training:
             hidden=hidden,
             activation="tanh" if self.algorithm == "ppo" else "relu",
             senses=math.prod(world.senses),
+            wishes=world.wish_size,
             joints=world.joints,
             control_dt=world.control_dt,
         )

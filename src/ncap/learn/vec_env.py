@@ -107,7 +107,7 @@ class BatchedVecEnv(VecEnv):
         self._interface.start(ids, seeds)
 
     def _observation(self) -> Array32:
-        return self._interface.observation(self._arena.observation())
+        return self._interface.observation(self._arena.observation(), self._arena.wish())
 
     def close(self) -> None:
         """Nothing to release."""
@@ -132,6 +132,4 @@ class BatchedVecEnv(VecEnv):
 def vec_env(task: str | Task, environments: int = 16, *, seed: int = 0, threads: int = 1) -> BatchedVecEnv:
     """A task for an agent of stable-baselines3 that sees all observations and moves all joints."""
     world = make_task(task, None, None)
-    return BatchedVecEnv(
-        world, environments, Joints(world.senses, world.joints), seed=seed, reward_scale=1.0, threads=threads
-    )
+    return BatchedVecEnv(world, environments, Joints(world), seed=seed, reward_scale=1.0, threads=threads)

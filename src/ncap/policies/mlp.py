@@ -1,7 +1,7 @@
 """A plain multilayer perceptron from all observations to all joints, for comparison."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.params import Block, ParamSpace
-from ncap.policies.controller import LEGS_AND_JOINTS, LEGS_AND_SENSES, Command, check_observation, check_weights
+from ncap.policies.controller import (
+    LEGS_AND_JOINTS,
+    LEGS_AND_SENSES,
+    Command,
+    check_observation,
+    check_weights,
+    finite,
+)
 
 Array = NDArray[np.float64]
 
@@ -38,6 +45,8 @@ class MLPPolicy:
     """Activation function of the hidden layers: relu or tanh."""
     senses: int = math.prod(LEGS_AND_SENSES)
     """Observations, of all legs together."""
+    wishes: int = 0
+    """Numbers more that say what is wanted, where wishes change: the command "wish" (P, wishes)."""
     joints: tuple[int, int] = LEGS_AND_JOINTS
     """Legs and joints per leg."""
     control_dt: float = 0.030
@@ -48,7 +57,7 @@ class MLPPolicy:
             raise unknown_name("activation", self.activation, ACTIVATIONS)
         if any(size < 1 for size in self.hidden):
             raise UserError(f"hidden layers need at least one unit each, not {self.hidden}")
-        sizes = (self.senses, *self.hidden, math.prod(self.joints))
+        sizes = (self.inputs, *self.hidden, math.prod(self.joints))
         weights = sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
         if min(sizes) < 1 or weights > MOST_WEIGHTS:
             raise UserError(f"an MLP may have up to {MOST_WEIGHTS:,} weights, not {weights:,}")
@@ -57,15 +66,20 @@ class MLPPolicy:
         if not all(math.isfinite(value) for value in (*self.mean, *self.std)) or 0.0 in self.std:
             raise UserError("mean and standard deviation of the observations must be finite, the latter not 0")
         for name in ("mean", "std"):
-            if len(getattr(self, name)) not in (0, self.senses):
+            if len(getattr(self, name)) not in (0, self.inputs):
                 raise UserError(
-                    f"{name} needs {self.senses} numbers, one per observation, not {len(getattr(self, name))}"
+                    f"{name} needs {self.inputs} numbers, one per observation, not {len(getattr(self, name))}"
                 )
+
+    @property
+    def inputs(self) -> int:
+        """Everything that it hears."""
+        return self.senses + self.wishes
 
     @cached_property
     def space(self) -> ParamSpace:
         """79,372 weights for (256, 256); evolution starts from zero."""
-        sizes = (self.senses, *self.hidden, math.prod(self.joints))
+        sizes = (self.inputs, *self.hidden, math.prod(self.joints))
         blocks = []
         for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             blocks += [
@@ -83,8 +97,9 @@ class MLPController:
     """P individuals in action. Without state."""
 
     def __init__(self, policy: MLPPolicy, theta: Array) -> None:
-        self.mean = np.array(policy.mean or (0.0,) * policy.senses)
-        self.scale = 1.0 / np.array(policy.std or (1.0,) * policy.senses)
+        self.mean = np.array(policy.mean or (0.0,) * policy.inputs)
+        self.scale = 1.0 / np.array(policy.std or (1.0,) * policy.inputs)
+        self._senses, self._wishes = policy.senses, policy.wishes
         self._joints, self._individuals = policy.joints, len(theta)
         self.activate = ACTIVATIONS[policy.activation]
         weights = list(policy.space.unpack(theta).values())
@@ -94,13 +109,21 @@ class MLPController:
         """The state, which is None: nothing is remembered."""
 
     def act(self, state: None, observation: Array, command: Command | None = None) -> tuple[None, Array]:
-        """(None, action (P, leg, joint)) from observations (P, leg, sense). Commands mean nothing to it."""
-        felt = check_observation(observation, len(self.mean), self._individuals)
+        """(None, action (P, leg, joint)) from observations (P, leg, sense). Commands other than "wish" mean nothing."""
+        felt = check_observation(observation, self._senses, self._individuals)
+        if self._wishes:
+            felt = np.concatenate((felt, self._wish(command, len(felt))), axis=1)
         values = (felt - self.mean) * self.scale
         for i, (weight, bias) in enumerate(self.layers):
             values = np.matmul(weight, values[..., None])[..., 0] + bias
             values = np.tanh(values) if i == len(self.layers) - 1 else self.activate(values)
         return None, values.reshape(len(felt), *self._joints)
+
+    def _wish(self, command: Command | None, individuals: int) -> Array:
+        wish = finite(command.get("wish", ()) if isinstance(command, Mapping) else (), "a wish")
+        if wish.shape != (individuals, self._wishes):
+            raise UserError(f"this MLP drives: it needs the command wish, numbers {(individuals, self._wishes)}")
+        return wish
 
     def signals(self, state: None) -> dict[str, Array]:
         """No signals."""

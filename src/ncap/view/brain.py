@@ -102,9 +102,8 @@ class Brain:
         found = dict(zip((*circuit.neurons, *circuit.inputs), self._state.signals[0, :-1].tolist(), strict=True))
         commands = policy.commands(self.command if self._said is None else self._said, 1)[0]
         heard = {synapse.source for synapse in left.synapses}
-        for name, value in zip(policy.system.commands, commands.tolist(), strict=True):
-            if name.partition(".")[0] in heard:
-                found[name] = value
+        said = zip(policy.system.commands, commands.tolist(), strict=True)
+        found |= {name: value for name, value in said if name.partition(".")[0] in heard}
         found |= pool_signals(left, found) | motor_signals(self.table, self._action)
         found |= posture_signals(left, self._posture)
         return np.array([found.get(name, 0.0) for name in self.names])
