@@ -129,20 +129,21 @@ def test_a_file_of_the_first_version_with_a_set_of_weights_for_each_of_several_c
         read_policy(FIRST_SPEEDS)
 
 
-def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_and_one_for_all_speeds():
-    circuits = {f"{kind}-{task}" for kind in ("paper", "ncap") for task in PAPER_TASKS} | {"ncap-flat-speeds"}
-    assert set(NAMES) == circuits | {"mlp-flat-walk", "mlp-flat-run"}
+def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_one_for_all_speeds_and_one_to_drive():
+    circuits = {f"{kind}-{task}" for kind in ("paper", "ncap") for task in PAPER_TASKS}
+    assert set(NAMES) == circuits | {"ncap-flat-speeds", "ncap-drive", "mlp-flat-walk", "mlp-flat-run"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(name):
     found = load(name)
-    assert found.task == name.split("-", 1)[1]
-    # 92 weights in the paper's table, 112 in the default; 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12 for PPO's network
-    sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112)}
+    assert found.task == ("flat-drive" if name == "ncap-drive" else name.split("-", 1)[1])
+    # 92 weights in the paper's table, 112 in the default, 120 in drive; 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12 for PPO's network
+    sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112), "ncap-drive": 120}
     assert found.parameters == sizes.get(name, 92)
     if isinstance(found.policy, NCAPPolicy):
-        assert found.policy.circuit == animal("default" if name in LED else "paper")
+        table = "drive" if name == "ncap-drive" else "default" if name in LED else "paper"
+        assert found.policy.circuit == animal(table)
         assert found.policy.copies == 1
 
 

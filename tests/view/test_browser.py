@@ -171,6 +171,41 @@ def test_a_click_on_a_neuron_or_a_synapse_silences_it_and_hovering_says_what_it_
     assert live.complaints == []
 
 
+def tile(tab, name: str) -> float:
+    """The number of an instrument."""
+    script = """(name) => [...document.querySelectorAll('div')].find(
+        (one) => one.children.length == 0 && one.textContent == name).nextElementSibling.firstChild.textContent"""
+    return float(tab.page.evaluate(script, name))
+
+
+def wait_for_tile(tab, name: str, low: float, high: float) -> None:
+    begin = time.monotonic()
+    while not low <= tile(tab, name) <= high:
+        assert time.monotonic() - begin < 30, f"{name} stays at {tile(tab, name)}"
+        tab.page.wait_for_timeout(100)
+
+
+def test_keys_drive_the_robot_and_all_tabs_agree(live, open_tab, address):
+    live.page.get_by_label("Policy").first.click()
+    live.page.get_by_role("option", name="ncap-drive", exact=True).first.click()
+    live.page.locator(".wiring [data-cut='chx10.FL']").wait_for(timeout=PATIENCE)
+    for _ in range(4):
+        live.page.keyboard.press("i")  # from 0, as the page began with a policy that is not driven
+        live.page.wait_for_timeout(100)
+    wait_for_tile(live, "speed", 0.2, 0.6)
+    for _ in range(4):
+        live.page.keyboard.press("j")
+        live.page.wait_for_timeout(100)
+    wait_for_tile(live, "turning", 0.15, 0.8)
+    other = open_tab(address)
+    wait_for_text(other, "body", "of +0.40 rad/s")
+    other.page.keyboard.press("Space")
+    wait_for_text(live, "#gait", "no steps")
+    wait_for_text(live, "body", "of 0.00 m/s")
+    assert live.complaints == other.complaints == []
+    other.page.close()
+
+
 def test_the_name_of_a_run_is_text_in_the_menu_and_in_a_complaint(live, hostile_run):
     live.page.get_by_label("Policy").first.click()
     live.page.get_by_role("option", name=f"runs/{hostile_run}", exact=True).first.click()

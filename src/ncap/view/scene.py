@@ -3,6 +3,7 @@
 So the camera needs not follow it, and every tab can turn its own view.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import mujoco
@@ -20,6 +21,10 @@ Indices = NDArray[np.int64]
 
 GHOST_COLOUR: Final = (120, 190, 255)
 GHOST_OPACITY: Final = 0.28
+PATH_COLOUR: Final = (255, 190, 70)
+WANTED_COLOUR: Final = (150, 165, 185)
+PATH_HEIGHT: Final = 0.01
+"""Height of a path over the plane, m."""
 HALF_WIDTH: Final = 4.0
 """Distance to which a height field is drawn to either side, m."""
 
@@ -116,3 +121,26 @@ class GroundNodes:
     def remove(self) -> None:
         """Remove its nodes from the scene."""
         self._root.remove()
+
+
+class PathNode:
+    """A path on the ground as a line."""
+
+    def __init__(self, scene: Any, name: str, colour: tuple[int, int, int]) -> None:
+        nowhere = np.zeros((1, 2, 3), np.float32)
+        self._line = scene.add_line_segments(name, nowhere, colour, thickness=0.012)
+
+    def draw(self, path: Sequence[Array]) -> None:
+        """Lead it through points (2,), m."""
+        self._line.visible = len(path) > 1
+        if len(path) > 1:
+            points = np.column_stack((np.array(path, np.float32), np.full(len(path), PATH_HEIGHT, np.float32)))
+            self._line.points = np.stack((points[:-1], points[1:]), axis=1)
+
+    def move(self, origin: Array) -> None:
+        """Put it where it belongs, seen from an origin (3,) in the world."""
+        self._line.position = -origin
+
+    def remove(self) -> None:
+        """Remove it from the scene."""
+        self._line.remove()

@@ -19,7 +19,7 @@ from ncap.trained import shipped_policies
 from ncap.view import instruments
 from ncap.view.diagram import Diagram, brightness
 from ncap.view.panel import CLICK, Panel
-from ncap.view.scene import FootLights, GroundNodes, RobotNodes
+from ncap.view.scene import PATH_COLOUR, WANTED_COLOUR, FootLights, GroundNodes, PathNode, RobotNodes
 from ncap.view.session import GHOST, PUSHES, ROBOT, Session
 from ncap.view.style import BACKGROUND, PANEL, SKY, ZENITH
 
@@ -110,7 +110,9 @@ class Page:
         self._robot = RobotNodes(scene, "/robot", model)
         self._ghost = RobotNodes(scene, "/ghost", model, ghost=True)
         self._feet = FootLights(scene, session.arena.world.foot_geoms)
-        self._nodes = [self._ground, self._robot, self._ghost, self._feet]
+        self._path = PathNode(scene, "/path", PATH_COLOUR)
+        self._wanted = PathNode(scene, "/wanted", WANTED_COLOUR)
+        self._nodes = [self._ground, self._robot, self._ghost, self._feet, self._path, self._wanted]
 
     def _draw_wiring(self) -> None:
         brain = self.session.brain
@@ -242,6 +244,8 @@ class Page:
         with self._server.atomic():
             self._robot.move(session.arena.state(ROBOT), origin)
             self._ground.move(origin)
+            self._path.move(origin)
+            self._wanted.move(origin)
             self._feet.move(self._robot, session.arena.measured.foot_force[ROBOT], origin)
             self._ghost.show(session.ghost is not None)
             if session.ghost is not None:
@@ -254,6 +258,8 @@ class Page:
     def _publish(self) -> None:
         session = self.session
         self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls)
+        self._path.draw(session.path)
+        self._wanted.draw(session.wanted_path if session.controls.driven else ())
         self._strip.content = instruments.footfalls(session.foot_force(), session.control_dt)
         flexors, extensors = (session.brain.columns(name) for name in ("flexor", "extensor"))
         if flexors is not None and extensors is not None and session.history:
