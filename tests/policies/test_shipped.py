@@ -138,7 +138,7 @@ def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_one_for_a
 def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(name):
     found = load(name)
     assert found.task == ("flat-drive" if name == "ncap-drive" else name.split("-", 1)[1])
-    # 92 weights in the paper's table, 112 in the default, 120 in drive; 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12 for PPO's network
+    # 92 weights in the paper's table, 112 in the default, 120 in drive; PPO: 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12
     sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112), "ncap-drive": 120}
     assert found.parameters == sizes.get(name, 92)
     if isinstance(found.policy, NCAPPolicy):

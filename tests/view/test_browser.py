@@ -48,20 +48,23 @@ def wait_for_text(tab, selector: str, word: str) -> None:
 
 
 def drag_command(tab, share: float) -> None:
-    """Drag the first slider, the brainstem command, to a share of its length. Released too soon it stops short."""
+    """Drag the first slider, the brainstem command, to a share of its length.
+
+    Once more where the page moved under the mouse, or the slider was released before it had followed.
+    """
     handle = tab.page.get_by_role("slider").first
     track = handle.locator("xpath=ancestor::*[contains(@class,'Slider-trackContainer')]").first
-    at, box = handle.bounding_box(), track.bounding_box()
-    tab.page.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
-    tab.page.mouse.down()
     begin = time.monotonic()
     while abs(float(handle.get_attribute("aria-valuenow")) - share) > 0.05:
         assert time.monotonic() - begin < 30, f"the slider stays at {handle.get_attribute('aria-valuenow')}"
+        at, box = handle.bounding_box(), track.bounding_box()
+        tab.page.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+        tab.page.mouse.down()
         for part in (0.3, 0.7, 1.0):
             now = at["x"] + part * (box["x"] + share * box["width"] - at["x"])
             tab.page.mouse.move(now, box["y"] + box["height"] / 2)
-        tab.page.wait_for_timeout(100)
-    tab.page.mouse.up()
+        tab.page.wait_for_timeout(200)
+        tab.page.mouse.up()
 
 
 def light_of(tab, neuron: str) -> float:
@@ -185,30 +188,37 @@ def wait_for_tile(tab, name: str, low: float, high: float) -> None:
         tab.page.wait_for_timeout(100)
 
 
+def choose_policy(tab, name: str) -> None:
+    tab.page.get_by_label("Policy").first.click()
+    tab.page.get_by_role("option", name=name, exact=True).first.click()
+
+
 def test_keys_drive_the_robot_and_all_tabs_agree(live, open_tab, address):
-    live.page.get_by_label("Policy").first.click()
-    live.page.get_by_role("option", name="ncap-drive", exact=True).first.click()
+    choose_policy(live, "ncap-drive")
     live.page.locator(".wiring [data-cut='chx10.FL']").wait_for(timeout=PATIENCE)
-    for _ in range(4):
-        live.page.keyboard.press("i")  # from 0, as the page began with a policy that is not driven
-        live.page.wait_for_timeout(100)
-    wait_for_tile(live, "speed", 0.2, 0.6)
+    live.page.locator("canvas[data-engine]").click(force=True)  # what is typed into a menu is not for the robot
+    wait_for_text(live, "body", "of 0.40 m/s")
+    live.page.keyboard.press("k")
+    wait_for_text(live, "body", "of 0.30 m/s")
+    wait_for_tile(live, "speed", 0.15, 0.5)
     for _ in range(4):
         live.page.keyboard.press("j")
         live.page.wait_for_timeout(100)
     wait_for_tile(live, "turning", 0.15, 0.8)
     other = open_tab(address)
     wait_for_text(other, "body", "of +0.40 rad/s")
+    other.page.locator("canvas[data-engine]").click(force=True)
     other.page.keyboard.press("Space")
     wait_for_text(live, "#gait", "no steps")
     wait_for_text(live, "body", "of 0.00 m/s")
     assert live.complaints == other.complaints == []
     other.page.close()
+    choose_policy(live, "untrained")
+    live.page.locator(".wiring [data-cut='chx10.FL']").wait_for(timeout=PATIENCE, state="detached")
 
 
 def test_the_name_of_a_run_is_text_in_the_menu_and_in_a_complaint(live, hostile_run):
-    live.page.get_by_label("Policy").first.click()
-    live.page.get_by_role("option", name=f"runs/{hostile_run}", exact=True).first.click()
+    choose_policy(live, f"runs/{hostile_run}")
     wait_for_text(live, "body", f"runs/{hostile_run}/best.safetensors is not a complete safetensors file")
     assert live.page.locator("img[src=x]").count() == 0
     assert live.complaints == []

@@ -277,7 +277,8 @@ class Session:
             if "command" not in values:
                 after = replace(after, command=brain.command)
             if "driven" not in values:
-                after = replace(after, driven=brain.can_be_driven)
+                begins = brain.can_be_driven and not before.driven and "speed" not in values
+                after = replace(after, driven=brain.can_be_driven, speed=FIRST_SPEED if begins else after.speed)
         if after.driven and not brain.can_be_driven:
             raise UserError(f"{brain.name} cannot be driven: its circuit has no commands to turn and to stop")
         changed = {name for name in names if getattr(before, name) != getattr(after, name)}
@@ -307,10 +308,10 @@ class Session:
         self.change(**{control: min(max(value, low), high)})
 
     def _ask(self) -> None:
-        """Reward what is wanted now."""
-        now = self.controls
-        self.arena.goal.speed[:] = now.speed if now.driven else now.target_speed
-        self.arena.goal.yaw_rate[:] = now.yaw_rate if now.driven else 0.0
+        """Reward what is wanted now, in a task that rewards wishes; in others the target speed, straight ahead."""
+        now, wished = self.controls, self.controls.driven and self._base.drive is not None
+        self.arena.goal.speed[:] = now.speed if wished else now.target_speed
+        self.arena.goal.yaw_rate[:] = now.yaw_rate if wished else 0.0
 
     def click(self, name: str) -> None:
         """Silence a part of the circuit by the name of a knock-out, or heal it if it is silent."""
