@@ -90,17 +90,17 @@ def test_the_brainstem_changes_slowly_stands_at_0_and_leans_against_errors():
     brainstem, zero = Brainstem(), np.zeros(1)
     state = brainstem.start(1)
     said = []
-    for _ in range(60):
+    for _ in range(100):
         state, commands = brainstem.step(state, (np.ones(1), np.full(1, -0.5)), (zero, zero), 0.03)
         said.append({name: float(value[0]) for name, value in commands.items()})
-    assert {row["stop"] for row in said} == {0.0}
+    assert [row["stop"] for row in said[:3]] == [1.0, 0.0, 0.0]
     steps = np.diff([row["c"] for row in said])
     assert steps.min() >= 0
     assert steps.max() < 0.2
     assert said[-1]["turn.L"] == 0.0
     assert said[-1]["turn.R"] == 1.0
     assert brainstem.command_for(1.0) <= said[-1]["c"] <= 1.0
-    for _ in range(60):
+    for _ in range(100):
         state, commands = brainstem.step(state, (zero, zero), (zero, zero), 0.03)
     assert {name: float(value[0]) for name, value in commands.items()} == {
         "c": 0.0,

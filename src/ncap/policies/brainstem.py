@@ -43,9 +43,9 @@ class Brainstem:
     """(speed m/s, brainstem command): between them lines. The jump is the change from walk to trot."""
     full_turn: float = 0.6
     """Yaw rate that the largest turn command is taken to give, rad/s."""
-    speeding: float = 1.0
+    speeding: float = 0.5
     """Largest change of the speed that is said, m/s²."""
-    turning: float = 2.0
+    turning: float = 1.0
     """Largest change of the yaw rate that is said, rad/s²."""
     smoothing: float = 0.4
     """Time constant of what is felt, s: about a stride."""
