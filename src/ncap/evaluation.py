@@ -201,14 +201,14 @@ def evaluate(
 
     seeds, task = check_seeds(seeds), replace(task, paces=())
     said = own_command(player, task) if command is None else command
-    driven = DRIVEN if task.drive else ()
+    driven = (*(DRIVEN if task.drive else ()), *(("command",) if isinstance(said, Brainstem) else ()))
     controller = player.controller(len(seeds))
     episodes = rollout(task, controller, seeds, command=said, threads=threads, record=(*RECORDED, *driven))
     speed = float(np.nanmean(episodes.signals["velocity"][..., 0]))
     mean = stats.estimate(episodes.returns)
     gaits = foot_gaits(task, episodes)
     if isinstance(said, Brainstem):
-        summary = _gaits_of_wishes(player, task, said, episodes)
+        summary = _gaits_of_wishes(player, task, episodes)
     else:
         summary = summarise_gaits(gaits, commanded_gait(player, said))
     sway = np.array([sway_deg(up) for up in _lived(episodes, "up")])
@@ -257,20 +257,25 @@ def _driving(task: Task, episodes: Episodes) -> dict[str, Any]:
     }
 
 
-def _gaits_of_wishes(player: Player, task: Task, brainstem: Brainstem, episodes: Episodes) -> GaitSummary:
-    """The gaits of all wishes to walk that last long enough to be seen, each beside the circuit's at its command."""
+def _gaits_of_wishes(player: Player, task: Task, episodes: Episodes) -> GaitSummary:
+    """The gaits of all wishes to walk that last long enough to be seen, each beside the circuit's at its command.
+
+    That is the median of what the brainstem said meanwhile, which corrects the speed.
+    """
     settling, shortest = round(SETTLING / task.control_dt), round(SHORTEST_WISH / task.control_dt)
     gaits, commanded = [], []
     known: dict[float, Gait | None] = {}
-    for wanted, force in zip(_lived(episodes, "wanted"), _lived(episodes, "foot_force"), strict=True):
+    signals = (_lived(episodes, name) for name in ("wanted", "foot_force", "command"))
+    for wanted, force, said in zip(*signals, strict=True):
         for span in wish_spans(wanted):
             speed, yaw_rate = wanted[span.start]
             if span.stop - span.start < shortest or max(speed, abs(yaw_rate)) < STANDING:
                 continue
-            command = round(brainstem.command_for(speed) / COMMAND_STEP) * COMMAND_STEP
+            settled = slice(span.start + settling, span.stop)
+            command = round(float(np.median(said[settled])) / COMMAND_STEP) * COMMAND_STEP
             if command not in known:
                 known[command] = commanded_gait(player, command)
-            gaits.append(foot_gait(force[span.start + settling : span.stop], task.control_dt))
+            gaits.append(foot_gait(force[settled], task.control_dt))
             commanded.append(known[command])
     if not gaits:
         return summarise_gaits(foot_gaits(task, episodes))

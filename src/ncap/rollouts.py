@@ -4,7 +4,7 @@ Shapes: P individuals, T control steps. Individual i plays the episode of seeds[
 terrain and start, so that candidates are compared on the same episode (common random numbers).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Final, NamedTuple
@@ -196,7 +196,8 @@ def rollout(
 
     command: what the brainstem says all the time; a Brainstem that says what the task's wishes need; None: the policy's
     own. record: names of signals to keep: fields of Measurements, "observation", "action", "reward", "wanted" (speed,
-    yaw rate), reward terms, and the controller's own. Individuals that have fallen are no longer stepped.
+    yaw rate), a Brainstem's "command", reward terms, and the controller's own. Individuals that have fallen are no
+    longer stepped.
     """
     seeds = check_seeds(seeds)
     individuals = len(seeds)
@@ -238,6 +239,8 @@ def rollout(
                 "reward": outcome.reward,
                 "wanted": wanted,
             }
+            if will is not None and isinstance(said, Mapping):
+                now["command"] = said["c"]
             _keep(signals, record, now | outcome.terms | controller.signals(state), t, task.steps, alive)
         if outcome.fallen[alive].any():
             diverged |= outcome.diverged
