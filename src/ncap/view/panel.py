@@ -171,6 +171,10 @@ class Panel:
             wishes["ghost"] = None if wishes["ghost"] == NO_GHOST else wishes["ghost"]
         return wishes, orders
 
+    def show_spoken(self, command: float) -> None:
+        """Let the slider of the command follow a brainstem."""
+        _set(self._handles["command"], "value", round(command, 2))
+
     def show(self, controls: Controls) -> None:
         """Make all widgets agree with the controls."""
         for name, handle in self._handles.items():

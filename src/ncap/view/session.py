@@ -196,6 +196,8 @@ class Session:
         }
         """Bounds of the controls that are numbers."""
         self._brainstem = Brainstem()
+        self.spoken = 0.0
+        """The command that the brainstem gave last, in [0, 1]."""
         self.arena: Arena
         self._build()
 
@@ -389,6 +391,7 @@ class Session:
         wanted = np.array([self.controls.speed]), np.array([self.controls.yaw_rate])
         speed, yaw_rate = (values[[ROBOT]] for values in self.arena.motion())
         self._will, said = self._brainstem.step(self._will, wanted, (speed, yaw_rate), self.control_dt)
+        self.spoken = float(said["c"][0])
         return said
 
     def _at_the_edge(self, individual: int) -> bool:

@@ -258,6 +258,8 @@ class Page:
     def _publish(self) -> None:
         session = self.session
         self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls)
+        if session.controls.driven:
+            self._panel.show_spoken(session.spoken)
         self._path.draw(session.path)
         self._wanted.draw(session.wanted_path if session.controls.driven else ())
         self._strip.content = instruments.footfalls(session.foot_force(), session.control_dt)
