@@ -17,8 +17,8 @@ from ncap.circuits.animal import animal
 from ncap.circuits.tables import load_circuit, save_circuit
 from ncap.errors import UserError
 from ncap.files import read_tensors
-from ncap.learn.best import TEST_SEEDS
-from ncap.learn.evolution import State, epoch_chunks
+from ncap.learn.best import FINAL_SEEDS, TEST_SEEDS
+from ncap.learn.evolution import State, epoch_chunks, training_seeds
 from ncap.learn.executors import play
 from ncap.learn.search import Search
 from ncap.learn.settings import Training
@@ -26,7 +26,7 @@ from ncap.learn.training import read_training, run_name, train
 from ncap.policies.mlp import MLPPolicy
 from ncap.rollouts import rollout
 from ncap.runs import Run, read_progress
-from ncap.tasks import TASKS
+from ncap.tasks import TASKS, drawn_variation
 from ncap.trained import TrainedPolicy, read_policy
 
 #: The usual task with short episodes: set by the fixture below, and by this text in other processes.
@@ -465,3 +465,28 @@ def test_training_improves_on_the_untrained_circuit(tmp_path, monkeypatch):
     assert max(fitness) > fitness[0] + 0.1, time.process_time() - started
     assert rows[-1]["best_return"] > rows[0]["test_return"] + 0.1
     assert read_tensors(tmp_path / "run" / "best.safetensors")
+
+
+@pytest.mark.parametrize(("name", "number"), [("flat-walk", 3), ("flat-walk", 7), ("flat-speeds", 10)])
+def test_training_episodes_lie_in_equal_parts_of_the_friction_and_take_paces_by_turns(name, number):
+    task = TASKS[name]
+    orders = set()
+    for epoch in range(5):
+        seeds = training_seeds(task, np.random.default_rng(epoch), number)
+        low, high = task.friction
+        parts = [int(number * (drawn_variation(task, seed).friction - low) / (high - low)) for seed in seeds]
+        assert sorted(parts) == list(range(number))
+        orders.add(tuple(parts))
+        if task.paces:
+            assert [seed % 5 for seed in seeds] == [0, 1, 2, 3, 4] * 2
+    assert len(orders) > 1  # no part belongs to a place
+    slippery = replace(task, friction=(0.8, 0.8))
+    assert len(set(training_seeds(slippery, np.random.default_rng(0), number))) == number
+
+
+def test_test_episodes_lie_in_the_fifths_of_the_friction_and_have_five_paces():
+    task = TASKS["flat-speeds"]
+    shares = [(drawn_variation(task, seed).friction - 0.75) / 0.5 for seed in TEST_SEEDS]
+    assert sorted(int(5 * share) for share in shares) == [0, 1, 2, 3, 4]
+    assert sorted(seed % 5 for seed in TEST_SEEDS) == [0, 1, 2, 3, 4]
+    assert not set(TEST_SEEDS) & set(FINAL_SEEDS)

@@ -90,11 +90,6 @@ class Brainstem:
         }
         return BrainstemState(speed, yaw_rate, felt_speed, felt_yaw_rate, more_speed, more_turn), said
 
-    def command_for(self, speed: float) -> float:
-        """The brainstem command of a speed, without corrections."""
-        speeds, commands = np.array(self.paces).T
-        return float(np.interp(speed, speeds, commands))
-
 
 def can_be_driven(circuit: CircuitSpec) -> bool:
     """Whether a table has the inputs of a brainstem: speed and gait, turn and stop."""

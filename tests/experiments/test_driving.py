@@ -1,0 +1,36 @@
+"""Courses that a robot is driven along."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ncap.experiments.driving import RADIUS, TURNING_SPEED, Course, courses, heading_change, path_of
+from ncap.tasks import TASKS
+from ncap.trained import load
+
+
+def test_a_course_has_its_wishes_in_order_whatever_the_seed():
+    course = Course(plan=((0.6, 0.5, 0.0), (0.3, 0.5, 0.4)))
+    wishes = course.wishes(7, 40, 0.03)
+    assert wishes[:20].tolist() == [[0.5, 0.0]] * 20
+    assert wishes[20:].tolist() == [[0.5, 0.4]] * 20  # the last goes on
+    assert course.length == pytest.approx(0.9)
+    task = replace(TASKS["flat-drive"], drive=course, episode_seconds=0.9)
+    np.testing.assert_array_equal(task.wishes(0), task.wishes(1))
+
+
+def test_a_circle_turns_once_and_a_figure_of_eight_once_to_either_side():
+    turned = {name: [yaw * seconds for seconds, _, yaw in course.plan] for name, course in courses().items()}
+    assert turned["circle"] == pytest.approx([0.0, 2 * np.pi])
+    assert turned["figure of eight"] == pytest.approx([0.0, 2 * np.pi, -2 * np.pi])
+    seconds, speed, _ = courses()["circle"].plan[1]
+    assert seconds * speed == pytest.approx(2 * np.pi * RADIUS)
+    assert speed == TURNING_SPEED
+
+
+def test_a_heading_is_followed_beyond_half_a_turn():
+    course = Course(plan=((1.5, 0.4, 0.0), (9.0, 0.4, 0.5)))
+    path = path_of(load("ncap-drive"), course)
+    assert len(path) == 300
+    assert heading_change(path[:, 2]) == pytest.approx(0.5 * 9.0, abs=1.2)
