@@ -120,7 +120,7 @@ def small_robot(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [*PAPER_TASKS, "flat-speeds"])
 def test_another_robot_needs_no_change_in_the_engine(small_robot, name):
     task = replace(TASKS[name], robot=small_robot, episode_seconds=3.0)
     episodes = rollout(task, STANDS, [0, 1], record=["position", "foot_force"])

@@ -164,7 +164,9 @@ def evaluate(
         world = with_wish(world, speed or 0.0, yaw or 0.0)
     found = measure(player, world, range(seed, seed + episodes), threads=threads)
     if json:
-        print_json(asdict(found))
+        driving = ("error_vel_x", "error_yaw", "commands", "yaw_rate_mean")
+        left_out = () if found.commands is not None else driving
+        print_json({name: value for name, value in asdict(found).items() if name not in left_out})
         return
     gait = found.gait
     cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
