@@ -39,6 +39,13 @@ def roll_of(up: Array) -> Array:
     return np.arctan2(up[:, 1], up[:, 2])
 
 
+def heading_of(quaternion: Array) -> Array:
+    """Heading in rad, (n,), of unit quaternions (n, 4): 0 along the world's x, positive to the left."""
+    w, x, y, z = quaternion.T
+    heading: Array = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y**2 + z**2))
+    return heading
+
+
 def tilt_deg(quaternion: Array) -> float:
     """Roll or pitch in degrees, whichever is larger, of one orientation (4,), whatever its heading.
 

@@ -12,6 +12,7 @@ from ncap.sim.terrain import Bumpy, Grid
 from ncap.tasks import find_task
 from ncap.trained import find_policy, load
 from ncap.view.brain import Brain, toggled
+from ncap.view.paths import Paths
 from ncap.view.session import FALL_PAUSE, FIRST_SPEED, MAX_PUSH, Session
 
 FLAT = find_task("flat-walk")
@@ -435,3 +436,28 @@ def test_a_policy_that_cannot_turn_says_so():
     with pytest.raises(UserError, match="untrained cannot be driven: its circuit has no commands to turn and to stop"):
         driven.press("yaw_rate", 1)
     assert not driven.controls.driven
+
+
+def test_the_wanted_path_begins_anew_with_every_wish_where_the_robot_is():
+    driven = Session(find_task("flat-drive"), DRIVEN)
+    play(driven, 3.0)
+    assert len(driven.paths.went) == len(driven.paths.wanted) - 1 == 20  # a point every 0.15 s, and the beginning
+    np.testing.assert_array_equal(driven.paths.went[-1], position(driven)[:2])
+    driven.change(yaw_rate=0.5)
+    assert [point.tolist() for point in driven.paths.wanted] == [position(driven)[:2].tolist()]
+    driven.change(friction=0.9)  # no wish
+    play(driven, 1.5)
+    assert len(driven.paths.wanted) == 11
+
+
+def test_a_wanted_path_by_hand():
+    left = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])  # the trunk looks along y
+    paths = Paths(np.array([1.0, 2.0, 0.3]), left)
+    for _ in range(10):
+        paths.step(np.zeros(3), 0.5, 0.0, 0.1)
+    np.testing.assert_allclose(paths.wanted[-1], [1.0, 2.5], atol=1e-12)
+    paths.wish_anew(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+    for _ in range(2000):
+        paths.step(np.zeros(3), 0.5, np.pi, 0.001)  # a whole circle of radius 0.5 / π
+    np.testing.assert_allclose(paths.wanted[-1], [0.0, 0.0], atol=1e-3)
+    assert np.max([np.hypot(*point) for point in paths.wanted]) == pytest.approx(1 / np.pi, abs=0.01)

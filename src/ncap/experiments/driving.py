@@ -16,6 +16,7 @@ from ncap.experiments.library import Library, Scale
 from ncap.policies.brainstem import Brainstem
 from ncap.report.tables import write_table
 from ncap.rollouts import rollout
+from ncap.rotations import heading_of
 from ncap.tasks import TASKS, Drive, with_wish
 from ncap.trained import TrainedPolicy, load
 
@@ -128,9 +129,7 @@ def path_of(player: TrainedPolicy, course: Course) -> Array:
     played = rollout(task, player.controller(1), [0], command=Brainstem(), record=names)
     lived = int(played.steps[0])
     position, turned = (played.signals[name][0, :lived] for name in names)
-    w, x, y, z = turned.T
-    heading = np.unwrap(np.arctan2(2 * (w * z + x * y), 1 - 2 * (y**2 + z**2)))
-    path = np.stack((position[:, 0], position[:, 1], heading), axis=1)
+    path = np.stack((position[:, 0], position[:, 1], np.unwrap(heading_of(turned))), axis=1)
     return path[round(course.plan[0][0] / task.control_dt) :]
 
 

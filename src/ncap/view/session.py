@@ -25,6 +25,7 @@ from ncap.tasks import Task, drawn_variation
 from ncap.threads import one_blas_thread
 from ncap.trained import TrainedPolicy, load
 from ncap.view.brain import Brain, toggled, valid_knock_outs
+from ncap.view.paths import Paths
 
 Array = NDArray[np.float64]
 
@@ -51,10 +52,6 @@ GAIT_WINDOWS: Final = (2.0, 4.0)
 """Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
 FIRST_SPEED: Final = 0.4
 """Speed at which a robot that can be driven begins, m/s."""
-TRAIL_EVERY: Final = 5
-"""Control steps between two points of a path."""
-TRAIL: Final = 300
-"""Points of a path that are kept."""
 KEY_STEP: Final = {"speed": 0.1, "yaw_rate": 0.1}
 """What a press of a key changes, m/s and rad/s."""
 FALL_PAUSE: Final = 1.5
@@ -248,9 +245,7 @@ class Session:
         """Time since the start of the episode, s."""
         self.history: deque[Moment] = deque(maxlen=round(HISTORY / self.control_dt))
         self.arena.start(np.array([ROBOT, GHOST]), [self.seed, self.seed])
-        self.path: deque[Array] = deque(maxlen=TRAIL)
-        """(2,) x and y where the robot went, m."""
-        self._begin_wanted_path()
+        self.paths = Paths(*self._trunk())
         self.brain.reset(self.seed)
         self._will = self._brainstem.start(1)
         self._ghost_stands = self.ghost is not None
@@ -294,6 +289,8 @@ class Session:
         self.brain, self.ghost = brain, ghost
         self.controls = replace(after, without=brain.without, command=brain.command, can_be_driven=brain.can_be_driven)
         self._ask()
+        if changed & {"driven", "speed", "yaw_rate"}:
+            self.paths.wish_anew(*self._trunk())
         if "bumpiness" in changed:
             self._build()
         elif "ghost" in changed:
@@ -343,7 +340,7 @@ class Session:
         outcome = self.arena.step(np.array(alive), action)
         self.time += self.control_dt
         now = self.arena.measured
-        self._follow_paths()
+        self.paths.step(self._trunk()[0], float(self._will.speed[0]), float(self._will.yaw_rate[0]), self.control_dt)
         self._ghost_stands = self._ghost_stands and not outcome.fallen[GHOST] and not self._at_the_edge(GHOST)
         self.history.append(
             Moment(
@@ -364,25 +361,9 @@ class Session:
             self.seed += 1
             self.reset()
 
-    def _begin_wanted_path(self) -> None:
-        """What is wanted from now on begins where the robot is."""
-        now = self.arena.measured
-        w, x, y, z = now.quaternion[ROBOT]
-        self._wanted_pose = np.array([*now.position[ROBOT, :2], np.arctan2(2 * (w * z + x * y), 1 - 2 * (y**2 + z**2))])
-        self.wanted_path: deque[Array] = deque([self._wanted_pose[:2]], maxlen=TRAIL)
-        """(2,) x and y where the last wish would have led from where it was made, m; one point if nobody drives."""
-
-    def _follow_paths(self) -> None:
-        """Go on with both paths by a control step."""
-        if self.controls.driven:
-            x, y, heading = self._wanted_pose
-            way = float(self._will.speed[0]) * self.control_dt
-            turn = float(self._will.yaw_rate[0]) * self.control_dt
-            self._wanted_pose = np.array([x + way * np.cos(heading), y + way * np.sin(heading), heading + turn])
-        if round(self.time / self.control_dt) % TRAIL_EVERY == 0:
-            self.path.append(self.arena.measured.position[ROBOT, :2].copy())
-            if self.controls.driven:
-                self.wanted_path.append(self._wanted_pose[:2])
+    def _trunk(self) -> tuple[Array, Array]:
+        """(position (3,) m, orientation (4,)) of the robot's trunk."""
+        return self.arena.measured.position[ROBOT], self.arena.measured.quaternion[ROBOT]
 
     def _said(self) -> Mapping[str, Array] | None:
         """What the brainstem says in this step to a robot that is driven; None: its command."""

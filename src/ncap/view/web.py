@@ -260,8 +260,8 @@ class Page:
         self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls)
         if session.controls.driven:
             self._panel.show_spoken(session.spoken)
-        self._path.draw(session.path)
-        self._wanted.draw(session.wanted_path if session.controls.driven else ())
+        self._path.draw(session.paths.went)
+        self._wanted.draw(session.paths.wanted if session.controls.driven else ())
         self._strip.content = instruments.footfalls(session.foot_force(), session.control_dt)
         flexors, extensors = (session.brain.columns(name) for name in ("flexor", "extensor"))
         if flexors is not None and extensors is not None and session.history:
