@@ -94,12 +94,13 @@ def test_the_brainstem_changes_slowly_stands_at_0_and_leans_against_errors():
         state, commands = brainstem.step(state, (np.ones(1), np.full(1, -0.5)), (zero, zero), 0.03)
         said.append({name: float(value[0]) for name, value in commands.items()})
     assert [row["stop"] for row in said[:3]] == [1.0, 0.0, 0.0]
-    steps = np.diff([row["c"] for row in said])
-    assert steps.min() >= 0
-    assert steps.max() < 0.2
+    commands_said = np.array([row["c"] for row in said])
+    assert np.diff(commands_said).min() >= 0
+    assert np.diff(commands_said).max() <= 0.25  # the jump over the commands between walk and trot
+    assert not ((commands_said > brainstem.walk[-1][1]) & (commands_said < brainstem.trot[0][1])).any()
     assert said[-1]["turn.L"] == 0.0
     assert said[-1]["turn.R"] == 1.0
-    assert said[-1]["c"] == brainstem.paces[-1][1]
+    assert said[-1]["c"] == brainstem.trot[-1][1]
     for _ in range(100):
         state, commands = brainstem.step(state, (zero, zero), (zero, zero), 0.03)
     assert {name: float(value[0]) for name, value in commands.items()} == {
@@ -179,10 +180,24 @@ def test_evaluation_has_the_errors_where_wishes_change_and_only_there(capsys):
 
 
 def test_faster_means_a_higher_command_and_paces_are_those_of_a_walk_or_a_trot():
-    speeds, commands = np.array(Brainstem().paces).T
+    brainstem = Brainstem()
+    speeds, commands = np.array((*brainstem.walk, *brainstem.trot)).T
     assert (np.diff(speeds) > 0).all()
     assert (np.diff(commands) > 0).all()
-    assert all(command <= 0.25 or 0.4 <= command <= 0.7 for command in commands)
+    assert max(command for _, command in brainstem.walk) <= 0.25
+    assert all(0.4 <= command <= 0.7 for _, command in brainstem.trot)
+
+
+@pytest.mark.parametrize(("wanted", "felt", "gait"), [(0.4, 0.0, "walk"), (0.5, 1.0, "trot")])
+def test_the_wish_decides_on_the_gait_and_no_correction_leaves_it(wanted, felt, gait):
+    """A walk that is too slow is not corrected into a trot, nor a trot that is too fast into a walk."""
+    brainstem = Brainstem()
+    state = brainstem.start(1)
+    for _ in range(200):
+        wish, motion = (np.full(1, wanted), np.zeros(1)), (np.full(1, felt), np.zeros(1))
+        state, said = brainstem.step(state, wish, motion, 0.03)
+    assert abs(state.more_speed[0]) == pytest.approx(brainstem.most_correction)
+    assert said["c"][0] == {"walk": brainstem.walk[-1], "trot": brainstem.trot[0]}[gait][1]
 
 
 def test_a_policy_of_a_drive_is_what_it_was_after_its_file(tmp_path):

@@ -285,15 +285,19 @@ def test_weights_of_rows_that_another_table_does_not_have_are_left_behind_and_ne
     assert acted(more) == pytest.approx(acted(trained), abs=1e-12)
 
 
-def test_the_papers_weights_go_into_the_default_table_whose_other_weights_are_then_untrained_and_back():
+def test_the_papers_weights_go_into_the_default_table_where_it_has_their_rows_and_the_others_are_untrained():
     paper = load("paper-flat-walk")
     led = paper.with_circuit("default")
     assert (paper.parameters, led.parameters) == (92, 112)
-    assert np.array_equal(led.with_circuit("paper").theta, paper.theta)
     weights = dict(zip(led.policy.space.names, led.theta, strict=True))
     own = dict(zip(paper.policy.space.names, paper.theta, strict=True))
+    thighs = {name for name in own if "thigh < flexor" in name or "thigh < extensor" in name}
+    assert len(thighs) == 4  # half-centres do not drive thighs there, in either girdle
+    own = {name: value for name, value in own.items() if name not in thighs}
     assert {name: weights[name] for name in own} == own
     initial = dict(zip(led.policy.space.names, led.policy.space.initial, strict=True))
-    more = [name for name in weights if "fast_" in name or "hip #" in name or name.startswith("PF: ")]
+    more = [
+        name for name in weights if "fast_" in name or "late_" in name or "hip #" in name or name.startswith("PF: ")
+    ]
     assert set(weights) - set(own) == set(more)
     assert [weights[name] for name in more] == [initial[name] for name in more]

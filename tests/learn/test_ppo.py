@@ -35,12 +35,12 @@ def test_it_learns_to_go_to_the_middle(point_env):
     assert env.score(act) > 0.85
 
 
-def random_state(individuals, seed=0):
+def random_state(individuals, seed=0, circuit=CIRCUIT):
     """A circuit's state after some steps with random inputs."""
     rng = np.random.default_rng(seed)
-    state = CIRCUIT.core.reset(individuals, rng)
+    state = circuit.core.reset(individuals, rng)
     for _ in range(20):
-        state = CIRCUIT.core.step(state, rng.uniform(0, 1, (individuals, 12)))
+        state = circuit.core.step(state, rng.uniform(0, 1, (individuals, 12)))
     return state
 
 
@@ -57,7 +57,7 @@ def actor_with(theta, circuit=CIRCUIT):
 
 @pytest.mark.parametrize("circuit", [CIRCUIT, PAPER], ids=["default", "paper"])
 def test_the_circuit_in_torch_acts_as_the_controller_does(circuit):
-    rng, state = np.random.default_rng(1), random_state(50)
+    rng, state = np.random.default_rng(1), random_state(50, circuit=circuit)
     senses, moved = (14, slice(None)) if circuit is CIRCUIT else (10, slice(1, None))  # the paper's hips are held
     seen = rng.uniform(-1, 1, (50, 4, senses))
     seen[..., :10] *= rng.choice([0.01, 1.0], (50, 1, 1))  # within the afferents' limit and beyond

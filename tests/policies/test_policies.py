@@ -52,7 +52,7 @@ def test_parameter_counts_of_the_papers_table_are_the_papers():
 
 
 def test_fast_pools_hips_and_vestibular_reflexes_add_20_weights_to_the_papers_92():
-    # 2 pools drive 3 joints of 2 girdles, hips have a bias in each, and 6 reflexes belong to the whole body
+    # 2 pools drive each of 3 joints in 2 girdles, hips have a bias in each, and 6 reflexes belong to the whole body
     assert NCAPPolicy().space.size == 92 + 2 * 3 * 2 + 2 + 6 == 112
     # biases have no copies: the paper's 88 weights and these 18 have 8 each
     assert NCAPPolicy(copies=8).space.size == 708 + 8 * (2 * 3 * 2 + 6) + 2 == 854
@@ -77,8 +77,9 @@ def test_blocks_of_the_default_circuit_have_a_list_for_each_girdle_and_one_of_re
     assert found == {
         "hip < roll": 0, "hip < roll rate": -0.5, "calf < roll": 0, "calf < roll rate": 0,
         "calf < pitch": 0.3, "calf < pitch rate": 0,
-        "thigh < flexor": -0.6, "thigh < extensor": 0.5, "thigh < fast_flexor": -0.1, "thigh < fast_extensor": 0.3,
-        "calf < flexor": -0.6, "calf < extensor": 1.0, "calf < fast_flexor": -0.4, "calf < fast_extensor": 0.3,
+        "thigh < late_flexor": -0.3, "thigh < late_extensor": 0.25,
+        "thigh < fast_late_flexor": -1.2, "thigh < fast_late_extensor": 1.2,
+        "calf < flexor": -0.8, "calf < extensor": 1.1, "calf < fast_flexor": -0.4, "calf < fast_extensor": 0.4,
         "hip < fast_flexor": 0, "hip < fast_extensor": 0,
     }  # fmt: skip
 
@@ -95,20 +96,20 @@ def test_blocks_of_the_default_circuit_have_a_list_for_each_girdle_and_one_of_re
 def test_stages_can_be_trained_by_name(stages, sizes):
     space = NCAPPolicy(circuit=animal("paper").trained_by(stages)).space
     assert {block.name: block.size for block in space.blocks} == sizes
-    # fast pools: 6 rows more to the joints of a girdle, and 2 more from freq; what they take from half-centres is
-    # fixed. Hips have biases, and the 6 vestibular reflexes belong to the pattern
-    more = {"BC": 2, "PF.fore": 6, "PF.hind": 6, "PF.fore.bias": 1, "PF.hind.bias": 1}
+    # fast pools: 6 rows more to the joints of a girdle, and 4 more from freq; what they and late neurons take from
+    # half-centres is fixed. Hips have biases, and the 6 vestibular reflexes belong to the pattern
+    more = {"BC": 4, "PF.fore": 6, "PF.hind": 6, "PF.fore.bias": 1, "PF.hind.bias": 1}
     expected = {k: n + more.get(k, 0) for k, n in sizes.items()} | ({"PF": 6} if stages == ["PF"] else {})
     space = NCAPPolicy(circuit=animal().trained_by(stages)).space
     assert {block.name: block.size for block in space.blocks} == expected
 
 
-@pytest.mark.parametrize(("preset", "pattern", "brainstem"), [("paper", 12, 6), ("default", 32, 8)])
+@pytest.mark.parametrize(("preset", "pattern", "brainstem"), [("paper", 12, 6), ("default", 32, 10)])
 def test_a_circuit_with_everything_trained_acts_the_same_before_training(preset, pattern, brainstem):
     spec = animal(preset)
     whole, usual = NCAPPolicy(circuit=spec.trained_by(["AF", "BC", "RG", "PF"])), NCAPPolicy(circuit=spec)
     # 80 afferent weights, those of the pattern, 22 + 9 of the rhythm, those of the brainstem
-    assert whole.space.size == 80 + pattern + 22 + 9 + brainstem == {"paper": 129, "default": 151}[preset]
+    assert whole.space.size == 80 + pattern + 22 + 9 + brainstem == {"paper": 129, "default": 153}[preset]
     observations = random_observations(3, 30, 2)
     trained, frozen = (
         act(policy.bind(np.tile(policy.space.initial, (2, 1))), observations, [1, 2]) for policy in (whole, usual)
@@ -136,16 +137,19 @@ def test_compressed_policy_acts_exactly_as_the_expanded_one():
     assert small == pytest.approx(full, abs=1e-12)
 
 
-POOLS = ("flexor", "extensor", "fast_flexor", "fast_extensor")
+CALF = ("flexor", "extensor", "fast_flexor", "fast_extensor")
+THIGH = ("late_flexor", "late_extensor", "fast_late_flexor", "fast_late_extensor")
 HEARD = {
-    "paper": {"thigh": POOLS[:2], "calf": POOLS[:2]},
+    "paper": {"thigh": CALF[:2], "calf": CALF[:2]},
     "default": {
-        "hip": (*POOLS[2:], "roll", "roll rate"),
-        "thigh": POOLS,
-        "calf": (*POOLS, "roll", "roll rate", "pitch", "pitch rate"),
+        "hip": (*CALF[2:], "roll", "roll rate"),
+        "thigh": THIGH,
+        "calf": (*CALF, "roll", "roll rate", "pitch", "pitch rate"),
     },
 }
 """What drives a joint."""
+LOUD = {"flexor": 0.9, "extensor": 0.6}
+"""What a half-centre must say for its pool to hear it at the command 0."""
 
 
 def plain_ncap(policy, theta, start, observations, preset, limit):
@@ -174,12 +178,13 @@ def plain_ncap(policy, theta, start, observations, preset, limit):
             girdle = "fore" if leg < 2 else "hind"
             known = dict(zip(("roll", "roll rate", "pitch", "pitch rate"), observation[leg, SENSED:], strict=True))
             for half in ("flexor", "extensor"):
-                known[half] = outputs[f"{half}.{name}"]
-                known[f"fast_{half}"] = max(0.0, outputs[f"{half}.{name}"] + policy.command - 1.0)
+                for source in (half, f"late_{half}") if preset == "default" else (half,):
+                    known[source] = outputs[f"{source}.{name}"]
+                    known[f"fast_{source}"] = max(0.0, known[source] - LOUD[half] * (1 - policy.command))
             for joint, sources in HEARD[preset].items():
                 total = weights[f"PF.{girdle}.bias: {joint}"]
                 for source in sources:
-                    block = f"PF.{girdle}" if source in POOLS else "PF"
+                    block = f"PF.{girdle}" if source in (*CALF, *THIGH) else "PF"
                     total += weights[f"{block}: {joint} < {source}"] * known[source]
                 outwards = -1.0 if joint == "hip" and name[1] == "R" else 1.0
                 action[leg, ("hip", "thigh", "calf").index(joint)] = outwards * np.tanh(total)
@@ -217,7 +222,7 @@ def test_mirrored_observations_give_mirrored_actions(seed, command):
 
 
 @pytest.mark.parametrize("command", [0.0, 0.3, 1.0])
-def test_fast_pools_are_silent_at_command_0_and_follow_their_half_centres_fully_at_command_1(command):
+def test_fast_pools_are_silent_at_command_0_and_follow_fully_at_command_1(command):
     policy = NCAPPolicy(command=command)
     controller, system = policy.bind(policy.space.initial[None]), policy.system
     state, weights = controller.reset([3]), policy.system.weights_from(policy.numbers(policy.space.initial[None]))
@@ -226,18 +231,35 @@ def test_fast_pools_are_silent_at_command_0_and_follow_their_half_centres_fully_
         state, board = system.step(state, np.zeros((1, 96)), np.full((1, 4), command), weights)
         now = {name: board[0, place] for name, place in system.index.items()}
         for leg in ("FL", "FR", "HL", "HR"):
-            slow = {half: now[f"{half}.{leg}"] for half in ("flexor", "extensor")}
-            fast = {half: max(0.0, output + command - 1.0) for half, output in slow.items()}
-            for half in slow:
-                assert now[f"fast_{half}.{leg}"] == pytest.approx(fast[half], abs=1e-15)
-                assert command > 0 or now[f"fast_{half}.{leg}"] == 0
-                assert command < 1 or now[f"fast_{half}.{leg}"] == pytest.approx(slow[half], abs=1e-15)
-            for joint in ("thigh", "calf"):
-                drive = sum(LED_PATTERN[joint, half] * slow[half] for half in slow)
-                drive += sum(LED_PATTERN[joint, f"fast_{half}"] * fast[half] for half in fast)
+            for joint, prefix in (("thigh", "late_"), ("calf", "")):
+                drive = 0.0
+                for half in ("flexor", "extensor"):
+                    source = f"{prefix}{half}"
+                    slow, fast = now[f"{source}.{leg}"], now[f"fast_{source}.{leg}"]
+                    assert fast == pytest.approx(max(0.0, slow - LOUD[half] * (1 - command)), abs=1e-15)
+                    assert command > 0 or fast < 0.1  # hardly any of them is so loud
+                    drive += LED_PATTERN[joint, source] * slow + LED_PATTERN[joint, f"fast_{source}"] * fast
+                    heard.append(slow)
                 assert now[f"{joint}.{leg}"] == pytest.approx(np.tanh(drive), abs=1e-12)
-            heard.append([slow["flexor"], slow["extensor"]])
-    assert (np.max(heard, axis=0) > 0.5).all()  # both half-centres were active
+    assert (np.max(np.reshape(heard, (-1, 4)), axis=0) > 0.45).all()  # everybody was active
+
+
+def test_late_neurons_follow_their_half_centres_by_a_low_pass_filter():
+    """The paper's leaky unit, (T_v / 4) dv/dt = x - v, with T_v = 0.25 s: after 62.5 ms it has gone 63 % of a step."""
+    circuit = Circuit(animal())
+    state, inputs = circuit.reset(1, np.random.default_rng(0)), rhythm_inputs(Circuit(animal()), np.array([0.2]))
+    at = {name: i for i, name in enumerate(circuit.neurons)}
+    seen = []
+    for _ in range(800):  # 2 s
+        state = circuit.step(state, inputs)
+        seen.append(circuit.outputs(state)[0])
+    outputs = np.array(seen)
+    half, late = outputs[:, at["extensor.HL"]], outputs[:, at["late_extensor.HL"]]
+    expected = np.zeros(800)
+    for i in range(1, 800):  # backward Euler in steps of 2.5 ms; a synapse takes a step
+        expected[i] = (expected[i - 1] + 0.04 * half[i - 1]) / 1.04
+    assert np.abs(late[1:] - expected[1:])[400:].max() < 1e-9  # what was before the first step is forgotten
+    assert half.max() > 0.45
 
 
 @settings(max_examples=25, deadline=None)

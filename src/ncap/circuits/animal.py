@@ -4,12 +4,13 @@ Afferents of a leg are summed for each of its half-centres; the rhythm generator
 the targets of thigh and calf, and hips are held at 0. Forelegs share their AF and PF weights, and so do hind legs.
 
 In the animal of the preset `default` the rhythm leads the body: the afferents' sums are bounded, so that they shift the
-rhythm and never replace it, and steps grow with the command, as fast motor pools are recruited. It also has vestibular
-reflexes, which keep the trunk level, and hips that move. That of `drive` can also turn and stop. Those of `paper` and
-`released`, which are the paper's, have none of this.
+rhythm and never replace it; thighs follow their half-centres later than calves, so that a foot is lifted before it
+swings and set down before it pushes; and steps grow with the command, as fast motor pools are recruited. It also has
+vestibular reflexes, which keep the trunk level, and hips that move. That of `drive` can also turn and stop. Those of
+`paper` and `released`, which are the paper's, have none of this.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from ncap.circuits.rhythm import AFFERENT_SUMS, COMMANDS, PRESETS, rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
 from ncap.circuits.tables import load_circuit
-from ncap.circuits.units import RectifierUnit, SumUnit, TanhUnit
+from ncap.circuits.units import BasicUnit, RectifierUnit, SumUnit, TanhUnit
 from ncap.errors import unknown_name
 
 Array = NDArray[np.float64]
@@ -55,34 +56,30 @@ REFLEXES: Final = {
 #: (joint, half-centre) → initial weight of the paper, whose sign is kept.
 PATTERN: Final = {
     ("thigh", "flexor"): -0.5,
-    ("calf", "flexor"): -0.2,
     ("thigh", "extensor"): 0.3,
+    ("calf", "flexor"): -0.2,
     ("calf", "extensor"): 0.8,
 }
-FAST_POOLS: Final = {"flexor": "fast_flexor", "extensor": "fast_extensor"}
-"""For every half-centre the pool that the speed pathway recruits: it is silent at the command 0, and follows its
-half-centre fully at the command 1."""
-#: The same for an animal with fast pools: lift and stride grow together with the command.
+LATE: Final = {"flexor": "late_flexor", "extensor": "late_extensor"}
+"""For every half-centre the neuron that follows it later, and moves the thigh."""
+LATE_TIME: Final = 0.25
+"""T_v of those neurons, s: they are half active after a sixth of it, and joints lag behind as much again."""
+FAST_POOLS: Final = {
+    **{half: f"fast_{half}" for half in HALF_CENTRES},
+    **{late: f"fast_{late}" for late in LATE.values()},
+}
+"""For every half-centre, and its late neuron, the pool that the speed pathway recruits: it is silent at the command 0,
+and follows fully at the command 1."""
+#: The same for an animal that its rhythm leads: calves at once, thighs later; steps that the fast pools enlarge.
 LED_PATTERN: Final = {
-    ("thigh", "flexor"): -0.6,
-    ("calf", "flexor"): -0.6,
-    ("thigh", "extensor"): 0.5,
-    ("calf", "extensor"): 1.0,
-    ("thigh", "fast_flexor"): -0.1,
+    ("thigh", "late_flexor"): -0.3,
+    ("thigh", "late_extensor"): 0.25,
+    ("thigh", "fast_late_flexor"): -1.2,
+    ("thigh", "fast_late_extensor"): 1.2,
+    ("calf", "flexor"): -0.8,
+    ("calf", "extensor"): 1.1,
     ("calf", "fast_flexor"): -0.4,
-    ("thigh", "fast_extensor"): 0.3,
-    ("calf", "fast_extensor"): 0.3,
-}
-#: The same for an animal whose speed is driven: small steps, which the fast pools enlarge from the command 0 on.
-DRIVEN_PATTERN: Final = {
-    ("thigh", "flexor"): -0.2,
-    ("calf", "flexor"): -0.6,
-    ("thigh", "extensor"): 0.15,
-    ("calf", "extensor"): 0.8,
-    ("thigh", "fast_flexor"): -0.7,
-    ("calf", "fast_flexor"): -0.2,
-    ("thigh", "fast_extensor"): 0.8,
-    ("calf", "fast_extensor"): 0.3,
+    ("calf", "fast_extensor"): 0.4,
 }
 LOUDEST: Final = {"flexor": 0.9, "extensor": 0.6}
 """Largest activity of a half-centre, about."""
@@ -140,65 +137,77 @@ PATHWAYS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 def animal(preset: str = "default") -> CircuitSpec:
     """The whole table around the rhythm generator of a preset: the paper's 92 trained numbers, in default 20 more.
 
-    That of `drive` has default's rhythm generator, rows for turning and stopping, and fast pools that are recruited
-    from the lowest command on.
+    That of `drive` is default's with rows for turning and stopping.
     """
-    driven = preset == "drive"
-    rhythm, led = rhythm_spec("default" if driven else preset), driven or preset == "default"
+    if preset == "drive":
+        return _driven(animal("default"))
+    rhythm, led = rhythm_spec(preset), preset == "default"
     sums = dict(zip(HALF_CENTRES, AFFERENT_SUMS, strict=True))
-    afferent_rows = tuple(
-        _trained(source=afferent, target=sums[half], weight=REFLEXES.get((afferent, half), 0.0))
-        for half in HALF_CENTRES
-        for afferent in AFFERENTS
-    )
-    pattern = DRIVEN_PATTERN if driven else LED_PATTERN if led else PATTERN
-    pools = FAST_POOLS if led else {}
-    pattern_rows = tuple(
-        _trained(source=source, target=joint, weight=pattern[joint, source])
-        for joint in MOVED
-        for source in (*HALF_CENTRES, *pools.values())
-    )
-    hips = ("hip",) if led else ()
-    posture_rows: tuple[Synapse, ...] = ()
-    if led:
-        posture_rows = (
-            *(_trained(source=pool, target="hip", weight=0.0) for pool in pools.values()),
-            *(
-                replace(_trained(source=sense, target=joint, weight=weight), sign=0, tied_by="body")
-                for (joint, sense), weight in VESTIBULAR.items()
-            ),
-        )
-    loudest = {half: LOUDEST[half] if driven else 1.0 for half in HALF_CENTRES}
-    pool_rows = tuple(
-        Synapse(source=source, target=pool, weight=weight, sign=1)
-        for half, pool in pools.items()
-        for source, weight in ((half, 1.0), ("freq", loudest[half]))
-    )
     limited = SumUnit(limit=AFFERENT_LIMIT) if led else SumUnit()
-    spec = CircuitSpec(
+    motors = (*(("hip",) if led else ()), *MOVED)
+    return CircuitSpec(
         neurons=(
             *(
                 Neuron(name=name, unit=limited, role=f"reflexes of the leg onto its {half}")
                 for half, name in sums.items()
             ),
             *rhythm.neurons,
-            *(
-                Neuron(
-                    name=pool, unit=RectifierUnit(), bias=-loudest[half], role=f"larger steps at speed, with the {half}"
-                )
-                for half, pool in pools.items()
-            ),
+            *(_led_neurons() if led else ()),
             *(
                 Neuron(name=joint, unit=TanhUnit(), trainable=True, tied_by="girdle", role=f"moves the {joint}")
-                for joint in (*hips, *MOVED)
+                for joint in motors
             ),
         ),
-        synapses=(*afferent_rows, *rhythm.synapses, *pool_rows, *pattern_rows, *posture_rows),
+        synapses=(
+            *(
+                _trained(source=afferent, target=sums[half], weight=REFLEXES.get((afferent, half), 0.0))
+                for half in HALF_CENTRES
+                for afferent in AFFERENTS
+            ),
+            *rhythm.synapses,
+            *(_led_synapses() if led else ()),
+            *(
+                _trained(source=source, target=joint, weight=weight)
+                for (joint, source), weight in (LED_PATTERN if led else PATTERN).items()
+            ),
+            *(_posture_synapses() if led else ()),
+        ),
         inputs=(*(Input(name=name) for name in (*AFFERENTS, *(POSTURE if led else ()))), *COMMANDS),
         plan=rhythm.plan,
         dt=rhythm.dt,
     )
-    return _driven(spec) if driven else spec
+
+
+def _led_neurons() -> Iterator[Neuron]:
+    """Neurons between half-centres and motor neurons: late ones, and fast pools."""
+    for half, late in LATE.items():
+        role = f"moves the thigh later than the calf, with the {half}"
+        yield Neuron(name=late, unit=BasicUnit(voltage_time=LATE_TIME), role=role)
+    for source, pool in FAST_POOLS.items():
+        role = f"larger steps at speed, with the {source}"
+        yield Neuron(name=pool, unit=RectifierUnit(), bias=-_loudest(source), role=role)
+
+
+def _led_synapses() -> Iterator[Synapse]:
+    """What those hear."""
+    for half, late in LATE.items():
+        yield Synapse(source=half, target=late, weight=1.0, sign=1)
+    for source, pool in FAST_POOLS.items():
+        yield Synapse(source=source, target=pool, weight=1.0, sign=1)
+        yield Synapse(source="freq", target=pool, weight=_loudest(source), sign=1)
+
+
+def _loudest(source: str) -> float:
+    """Largest activity of a half-centre, or of its late neuron, about."""
+    return LOUDEST[source.removeprefix("late_")]
+
+
+def _posture_synapses() -> Iterator[Synapse]:
+    """What moves hips, and vestibular reflexes."""
+    for half in HALF_CENTRES:
+        yield _trained(source=FAST_POOLS[half], target="hip", weight=0.0)
+    for (joint, sense), weight in VESTIBULAR.items():
+        yield replace(_trained(source=sense, target=joint, weight=weight), sign=0, tied_by="body")
 
 
 def _driven(walking: CircuitSpec) -> CircuitSpec:

@@ -26,11 +26,15 @@ PLACES: Final[dict[str, Place]] = {
     "afferent_extensor": (7.7, -0.9),
     "fast_flexor": (4.9, 2.6),
     "fast_extensor": (4.9, -2.6),
+    "late_flexor": (4.9, 4.1),
+    "late_extensor": (4.9, -4.1),
+    "fast_late_flexor": (6.5, 4.1),
+    "fast_late_extensor": (6.5, -4.1),
     "thigh": (6.5, 2.6),
     "calf": (6.5, -2.6),
     "hip": (8.3, -2.4),
-    "freq": (7.7, -3.95),
-    "sync": (7.7, -5.2),
+    "freq": (8.5, -4.1),
+    "sync": (8.5, -5.4),
 }
 """Where a row stands at a site: (distance from the midline, height above the site). A site on the left mirrors it."""
 SHORT_NAMES: Final = {
@@ -40,13 +44,17 @@ SHORT_NAMES: Final = {
     "afferent_extensor": "aff E",
     "fast_flexor": "fast F",
     "fast_extensor": "fast E",
+    "late_flexor": "late F",
+    "late_extensor": "late E",
+    "fast_late_flexor": "fast late F",
+    "fast_late_extensor": "fast late E",
     "roll rate": "roll/s",
     "pitch rate": "pitch/s",
 }
 """What is written into a neuron where there is no room for its name."""
 LEG_NAME: Final[Place] = (8.2, 2.5)
 """Where the name of a site is written, likewise."""
-LEG_SPACING: Final = 9.2
+LEG_SPACING: Final = 11.0
 """Height between the fore and the hind legs of a quadruped."""
 SEGMENT_SPACING: Final = 6.8
 """Height between two segments of a chain."""

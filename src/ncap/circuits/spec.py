@@ -256,13 +256,16 @@ class CircuitSpec:
         return tuple(levels)
 
     @cached_property
-    def _without_memory(self) -> tuple[frozenset[str], frozenset[str]]:
+    def _around_rhythm(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names of the neurons that drive the rhythm generator, and of those that only hear it."""
         before, after = (frozenset(name for level in levels for name in level) for levels in (self.before, self.after))
-        return before, after
+        core = {row.name for row in self.core}
+        driving = {row.source for row in self.synapses if row.target in core and row.source != row.target}
+        return before, after | (core - driving if core & driving else set())
 
     def stage_of(self, row: Neuron | Synapse) -> str:
-        """AF, BC, RG or PF: what a row belongs to."""
-        before, after = self._without_memory
+        """AF, BC, RG or PF: what a row belongs to. Neurons with a memory that drive no other such neuron are PF."""
+        before, after = self._around_rhythm
         target = row.target if isinstance(row, Synapse) else row.name
         if isinstance(row, Synapse) and (source := self._input(row.source)) is not None:
             return "BC" if source.kind == "command" else "PF" if target in after else "AF"

@@ -72,7 +72,7 @@ class Training:
     """Speed in m/s that evolution rewards; by default the task's."""
     start: str | None = field(default=None, compare=False)
     """A trained circuit whose weights evolution begins with: a shipped one, a run or a file; by default the untrained
-    one. It does not count when trainings are compared, as folders move."""
+    one. Rows that it does not have begin untrained. It does not count when trainings are compared, as folders move."""
     contact: str = "default"
     """Contact preset: default, elliptic or released."""
     physics: str = "fast"
@@ -306,9 +306,7 @@ class Training:
         found = load(self.start)
         if not isinstance(policy, NCAPPolicy) or not isinstance(found.policy, NCAPPolicy):
             raise UserError(f"only a circuit can begin from another, not an MLP: {self.start}")
-        if found.policy.space.names != policy.space.names:
-            raise UserError(f"{self.start} has {found.parameters} weights, but {policy.space.size} others are needed")
-        return found.theta
+        return found.policy.space.carried(found.theta, policy.space)
 
     def filled(self) -> "Training":
         """The same training with every default written out, so that it stays what it is if defaults change."""

@@ -1,7 +1,8 @@
 """The brainstem: from a wanted speed and yaw rate to the commands of a circuit, for P individuals.
 
 It is what stands between a person, or a task, and the circuit. A map from measurement says which brainstem command
-belongs to a speed; what the trunk really does corrects it slowly. Everything changes at limited rates.
+belongs to a speed, in a walk or in a trot; what the trunk really does corrects it slowly. Everything changes at limited
+rates.
 """
 
 from dataclasses import dataclass
@@ -39,8 +40,13 @@ class BrainstemState(NamedTuple):
 class Brainstem:
     """How wishes become commands."""
 
-    paces: tuple[tuple[float, float], ...] = ((0.1, 0.0), (0.5, 0.22), (0.55, 0.4), (1.0, 0.68))
-    """(speed m/s, brainstem command): between them lines. The jump is the change from walk to trot."""
+    walk: tuple[tuple[float, float], ...] = ((0.2, 0.0), (0.42, 0.2))
+    """(speed m/s, brainstem command) of a walk: between them lines, and nothing beyond its ends."""
+    trot: tuple[tuple[float, float], ...] = ((0.5, 0.4), (1.0, 0.7))
+    """The same of a trot."""
+    border: float = 0.45
+    """Wanted speed from which on it trots, m/s. The wish alone decides on the gait: if what is felt did, the correction
+    of the speed would wander over the commands between the two, where the gait has no name."""
     full_turn: float = 0.6
     """Yaw rate that the largest turn command is taken to give, rad/s."""
     speeding: float = 0.5
@@ -80,15 +86,22 @@ class Brainstem:
         more_turn = state.more_turn + dt * self.yaw_growth * error
         more_speed = np.where(stands, 0.0, np.clip(more_speed, -self.most_correction, self.most_correction))
         more_turn = np.where(stands, 0.0, np.clip(more_turn, -1.0, 1.0))
-        speeds, commands = np.array(self.paces).T
+        asked = speed + more_speed
         turn = np.where(stands, 0.0, yaw_rate / self.full_turn + self.yaw_gain * error + more_turn)
         said = {
-            "c": np.interp(speed + more_speed, speeds, commands),
+            "c": np.where(speed < self.border, _along(self.walk, asked), _along(self.trot, asked)),
             "turn.L": np.clip(turn, 0.0, 1.0),
             "turn.R": np.clip(-turn, 0.0, 1.0),
             "stop": stands.astype(np.float64),
         }
         return BrainstemState(speed, yaw_rate, felt_speed, felt_yaw_rate, more_speed, more_turn), said
+
+
+def _along(paces: tuple[tuple[float, float], ...], speed: Array) -> Array:
+    """(P,) the command of a gait for a speed (P,)."""
+    speeds, commands = np.array(paces).T
+    found: Array = np.interp(speed, speeds, commands)
+    return found
 
 
 def can_be_driven(circuit: CircuitSpec) -> bool:
