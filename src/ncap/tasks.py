@@ -170,7 +170,7 @@ TASKS["flat-speeds"] = replace(
     TASKS["flat-walk"],
     name="flat-speeds",
     rewards=(TRACKING, YAW),
-    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.4), (0.5, 0.7), (0.7, 0.9), (1.0, 1.2))),
+    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.45), (0.4, 0.6), (0.7, 1.0), (1.0, 1.2))),
 )
 for _word in ("flat", "bumpy"):
     TASKS[f"{_word}-drive"] = replace(

@@ -1,4 +1,4 @@
-"""Does the rhythm lead? What is compared differs in the bound of the afferents and the weight of the footfalls only."""
+"""Does the rhythm lead? What is compared differs in one part of the table, or in the weight of the footfalls, only."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ import pytest
 
 from ncap.circuits.animal import AFFERENT_LIMIT, animal, leads
 from ncap.circuits.tables import load_circuit
-from ncap.circuits.units import SumUnit
+from ncap.circuits.units import BasicUnit, SumUnit
 from ncap.experiments import leading
-from ncap.experiments.leading import CONDITIONS, MEASURES, Condition, limited, trainings
+from ncap.experiments.leading import CONDITIONS, MEASURES, Condition, changed, trainings
 from ncap.experiments.library import SCALES, Library
 from ncap.learn.executors import LocalExecutor
 from ncap.learn.settings import Training
@@ -21,7 +21,7 @@ TINY = replace(SCALES["smoke"], seeds=2, ncap=SMALL, tasks=("flat-walk",))
 
 @pytest.mark.parametrize("limit", [None, 0.05, 0.15])
 def test_another_bound_changes_the_sums_and_nothing_else(limit):
-    found = limited(animal(), limit)
+    found = changed(animal(), Condition(limit=limit))
     sums = {row.name for row in animal().neurons if isinstance(row.unit, SumUnit)}
     assert sums == {"afferent_flexor", "afferent_extensor"}
     assert {row.unit for row in found.neurons if row.name in sums} == {SumUnit(limit=limit)}
@@ -29,11 +29,20 @@ def test_another_bound_changes_the_sums_and_nothing_else(limit):
     assert others == [row for row in animal().neurons if row.name not in sums]
     assert (found.synapses, found.inputs, found.dt) == (animal().synapses, animal().inputs, animal().dt)
     assert leads(found) == (limit is not None)
-    assert limited(found, AFFERENT_LIMIT) == animal()
+    assert changed(found, Condition(limit=AFFERENT_LIMIT)) == animal()
+
+
+def test_thighs_at_once_changes_the_late_neurons_and_nothing_else():
+    found = changed(animal(), CONDITIONS["thighs at once"])
+    late = {"late_flexor", "late_extensor"}
+    assert {row.unit for row in found.neurons if row.name in late} == {BasicUnit(voltage_time=0.001)}
+    others = [row for row in found.neurons if row.name not in late]
+    assert others == [row for row in animal().neurons if row.name not in late]
+    assert found.synapses == animal().synapses
 
 
 def test_every_condition_is_another_and_the_last_is_the_usual_training(tmp_path):
-    assert len(set(CONDITIONS.values())) == len(CONDITIONS) == 3
+    assert len(set(CONDITIONS.values())) == len(CONDITIONS) == 6
     usual = Training(task="flat-walk", **SMALL).filled()
     *_, last = CONDITIONS.values()
     (first, second) = trainings("flat-walk", last, TINY, tmp_path / "leading.json")
@@ -47,7 +56,7 @@ def test_a_condition_sets_the_bound_and_the_weight_also_where_they_are_not_the_t
     condition = Condition(limit=limit, footfalls=footfalls)
     for training in trainings("flat-run", condition, TINY, tmp_path / "leading.json"):
         assert training.footfall_weight == footfalls
-        assert training.initial_policy().circuit == limited(animal(), limit)
+        assert training.initial_policy().circuit == changed(animal(), condition)
         assert (training.command, training.task) == (TASKS["flat-run"].command, "flat-run")
 
 
@@ -57,7 +66,7 @@ def test_a_long_scale_is_cut_to_the_epochs_of_the_comparison(tmp_path):
 
 
 def test_every_condition_and_seed_has_a_row_and_the_figure_all_measures(tmp_path, monkeypatch):
-    some = {name: CONDITIONS[name] for name in ("unbounded", "bounded, footfalls count")}
+    some = {name: CONDITIONS[name] for name in ("afferents unbounded", "everything")}
     monkeypatch.setattr(leading, "CONDITIONS", some)
     short = replace(TINY, episodes=1)
     library = Library(tmp_path, LocalExecutor(1), 1, lambda _: None)
@@ -69,4 +78,4 @@ def test_every_condition_and_seed_has_a_row_and_the_figure_all_measures(tmp_path
     assert set(MEASURES) < set(rows[0])
     assert (tmp_path / "leading.png").read_bytes().startswith(b"\x89PNG")
     runs = sorted(path.parent.name for path in tmp_path.glob("leading/*/runs"))
-    assert runs == ["bounded-footfalls-count", "unbounded"]
+    assert runs == ["afferents-unbounded", "everything"]

@@ -1,10 +1,11 @@
-"""Does the rhythm lead the body? Training with and without what is to make it lead, over several seeds.
+"""Does the rhythm lead the body? Training with all that is to make it lead, and with one part changed at a time.
 
 Every condition is a table and a setting of the training; the rest is the same. Reported are the return and, over all
 held-out episodes, what the feet do: the share with the circuit's own gait, regularity, the body's rhythm over that of
 the circuit alone, and touchdowns per stride.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,18 +14,20 @@ from typing import Any, Final
 import numpy as np
 
 from ncap.analysis import plots
-from ncap.circuits.animal import AFFERENT_LIMIT, animal
-from ncap.circuits.spec import CircuitSpec
+from ncap.circuits.animal import AFFERENT_LIMIT, LATE, LATE_TIME, animal
+from ncap.circuits.spec import CircuitSpec, Neuron
 from ncap.circuits.tables import save_circuit
-from ncap.circuits.units import SumUnit
+from ncap.circuits.units import BasicUnit, SumUnit, Unit
 from ncap.evaluation import Evaluation
 from ncap.experiments.library import Library, Scale
 from ncap.learn.settings import FOOTFALL_WEIGHT, Training
 from ncap.report.tables import write_table
 
-TASKS: Final = ("flat-walk",)
+TASKS: Final = ("flat-walk", "flat-run")
 EPOCHS: Final = 20
 """Epochs of a training, unless the scale has fewer."""
+AT_ONCE: Final = 0.001
+"""T_v of late neurons that are not late, s: within a control step they follow their half-centres."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +36,19 @@ class Condition:
 
     limit: float | None = AFFERENT_LIMIT
     """Bound of the afferents' sums; None: there is none."""
+    late_time: float = LATE_TIME
+    """T_v of the neurons that move the thighs, s."""
     footfalls: float = FOOTFALL_WEIGHT
     """Weight of the footfalls when evolution selects."""
 
 
 CONDITIONS: Final = {
-    "unbounded": Condition(limit=None, footfalls=0.0),
-    "bounded": Condition(footfalls=0.0),
-    "bounded, footfalls count": Condition(),
+    "afferents unbounded": Condition(limit=None),
+    "a wider bound, 0.1": Condition(limit=0.1),
+    "thighs at once": Condition(late_time=AT_ONCE),
+    "thighs twice as late": Condition(late_time=2 * LATE_TIME),
+    "footfalls do not count": Condition(footfalls=0.0),
+    "everything": Condition(),
 }
 """The last one is the default of `ncap train`."""
 MEASURES: Final = {
@@ -59,7 +67,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     rows = []
     for task in (task for task in TASKS if task in scale.tasks):
         for name, condition in CONDITIONS.items():
-            own = library.within(f"leading/{name.replace(' ', '-').replace(',', '')}")
+            own = library.within(f"leading/{re.sub('[^a-z0-9]+', '-', name)}")
             places = own.train(trainings(task, condition, scale, own.folder / "leading.json"))
             for seed, place in enumerate(places):
                 found = library.evaluation(str(place), Training(task=task).world, scale.episodes)
@@ -70,18 +78,21 @@ def run(library: Library, scale: Scale, out: Path) -> None:
 
 def trainings(task: str, condition: Condition, scale: Scale, table: Path) -> list[Training]:
     """One training per seed of a condition, whose circuit is written to a file."""
-    save_circuit(limited(animal(), condition.limit), table)
+    save_circuit(changed(animal(), condition), table)
     settings = dict(scale.ncap) | {"epochs": min(EPOCHS, scale.ncap["epochs"])}
     whole = Training(task=task, circuit=str(table), footfalls=condition.footfalls, **settings)
     return [replace(whole, seed=seed).filled() for seed in range(scale.seeds)]
 
 
-def limited(spec: CircuitSpec, limit: float | None) -> CircuitSpec:
-    """A table with another bound of its afferents' sums."""
-    neurons = (
-        replace(row, unit=SumUnit(limit=limit)) if isinstance(row.unit, SumUnit) else row for row in spec.neurons
-    )
-    return replace(spec, neurons=tuple(neurons))
+def changed(spec: CircuitSpec, condition: Condition) -> CircuitSpec:
+    """A table with another bound of its afferents' sums, and other late neurons."""
+
+    def unit(row: Neuron) -> Unit:
+        if isinstance(row.unit, SumUnit):
+            return SumUnit(limit=condition.limit)
+        return BasicUnit(voltage_time=condition.late_time) if row.name in LATE.values() else row.unit
+
+    return replace(spec, neurons=tuple(replace(row, unit=unit(row)) for row in spec.neurons))
 
 
 def _row(found: Evaluation) -> dict[str, object]:
@@ -106,17 +117,18 @@ def _row(found: Evaluation) -> dict[str, object]:
 
 @plots.styled
 def _figure(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """A panel per measure, a line of dots per condition: one for every seed."""
-    names = list(CONDITIONS)
-    fig, axes = plots.figure([" ".join(MEASURES)], size=(15, 3.4), heights=(1,))
-    for measure, heading in MEASURES.items():
-        here = axes[measure]
-        for row in rows:
-            height = len(names) - 1 - names.index(row["condition"])
-            if row[measure] is not None:
+    """A row per task with a panel per measure, in it a line of dots per condition: one for every seed."""
+    names, tasks = list(CONDITIONS), list(dict.fromkeys(row["task"] for row in rows))
+    panels = [" ".join(f"{task}/{measure}" for measure in MEASURES) for task in tasks]
+    fig, axes = plots.figure(panels, size=(15, 2.6 * len(tasks) + 0.6), heights=(1,) * len(tasks))
+    for task in tasks:
+        for measure, heading in MEASURES.items():
+            here = axes[f"{task}/{measure}"]
+            for row in (row for row in rows if row["task"] == task and row[measure] is not None):
+                height = len(names) - 1 - names.index(row["condition"])
                 here.plot(row[measure], height, "o", color=plots.POLICY_COLOURS["ncap"], markersize=6, alpha=0.6)
-        here.set(title=heading, ylim=(-0.6, len(names) - 0.4))
-        here.set_yticks(np.arange(len(names))[::-1], names if measure == "return" else [""] * len(names))
-        if measure in ("rhythm_ratio", "touchdowns_per_stride"):
-            here.axvline(1.0, color="#999999", linestyle=":", linewidth=1)
+            here.set(title=f"{task}: {heading}" if measure == "return" else heading, ylim=(-0.6, len(names) - 0.4))
+            here.set_yticks(np.arange(len(names))[::-1], names if measure == "return" else [""] * len(names))
+            if measure in ("rhythm_ratio", "touchdowns_per_stride"):
+                here.axvline(1.0, color="#999999", linestyle=":", linewidth=1)
     plots.save_both(fig, path)
