@@ -161,9 +161,9 @@ TASKS: Final[Registry[Task]] = Registry("task")
 """Tasks by name."""
 for _ground in (Flat(), Bumpy()):
     _word = "flat" if _ground.grid is None else "bumpy"
-    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.2, terrain=_ground)
-    _pace = 0.65 if _ground.grid is None else 0.4  # a fast trot, on bumps a slow one
-    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=_pace, terrain=_ground)
+    # a walk and a trot, away from the commands at which one becomes the other
+    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.15, terrain=_ground)
+    TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.65, terrain=_ground)
 PAPER_TASKS: Final = tuple(TASKS)
 """The four tasks of the paper."""
 TASKS["flat-speeds"] = replace(

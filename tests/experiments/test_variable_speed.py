@@ -14,7 +14,7 @@ from ncap.policies.ncap import NCAPPolicy
 from ncap.report.tables import read_table
 from ncap.rollouts import rollout
 from ncap.tasks import TASKS
-from ncap.trained import load, untrained
+from ncap.trained import untrained
 
 
 def trial(command: float, *speeds: float, commanded: float | None = 1.0) -> Trial:
@@ -125,23 +125,16 @@ def test_the_robot_stands_until_it_is_asked_to_walk():
     assert command[-1] == pytest.approx(0.4)
 
 
-def test_one_circuit_is_trained_for_all_speeds_and_its_map_tested(tmp_path, monkeypatch):
+def test_the_circuit_of_all_speeds_is_measured_and_its_map_tested(tmp_path, monkeypatch):
     monkeypatch.setattr(variable_speed, "COMMANDS", (0.0, 0.5, 1.0))
     monkeypatch.setattr(variable_speed, "SPEEDS", (0.3, 0.9))
     library = Library(tmp_path, LocalExecutor(1), 1, lambda _: None)
-    small = {"epochs": 1, "population": 4, "episodes": 1, "training_seconds": 0.3, "episode_seconds": 0.3}
-    tiny = replace(SCALES["smoke"], seeds=2, ncap=small)
-    variable_speed.run(library, tiny, tmp_path)
+    variable_speed.run(library, SCALES["smoke"], tmp_path)
     measured = read_table(tmp_path / "variable-speed-commands.csv")
-    assert [(row["seed"], float(row["command"])) for row in measured] == [
-        (seed, c) for seed in ("0", "1") for c in (0.0, 0.5, 1.0)
-    ]
+    assert [float(row["command"]) for row in measured] == [0.0, 0.5, 1.0]
     rows = read_table(tmp_path / "variable-speed.csv")
     assert [float(row["target"]) for row in rows] == [0.3, 0.9]
     for row in rows:
         assert float(row["command"]) in (0.0, 0.5, 1.0)
         assert float(row["error"]) == pytest.approx(abs(float(row["speed"]) - float(row["target"])), abs=2e-4)
-    kept = load(tmp_path / "variable-speed.safetensors")
-    assert (kept.task, kept.parameters) == ("flat-speeds", 112)
-    assert kept.about["training"]["seed"] in (0, 1)
     assert (tmp_path / "variable-speed.png").read_bytes().startswith(b"\x89PNG")

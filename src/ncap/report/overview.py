@@ -20,7 +20,7 @@ SECTIONS: Final = {
     "weights-ncap": ("Weights of the circuit", "Red is excitatory, blue inhibitory; area is size."),
     "weights-mlp": ("Weights of the MLP", "Red is positive, blue negative; area is size."),
     "variable-speed": ("Variable speed", "One policy; a brainstem turns a target speed into the command."),
-    "variable-speed-commands": ("Speed by the command", "Speed and gait at constant commands, for every seed."),
+    "variable-speed-commands": ("Speed by the command", "Speed and gait at constant commands."),
     "leading": ("Does the rhythm lead?", "Training with and without bounded afferents and footfalls that count."),
     "algorithms": ("Algorithms", "Evolution, PPO and D4PG against steps and CPU time."),
     "evolution": ("Optimisers", "Rollouts that CMA-ES and ARS need to learn the flat walk."),
