@@ -162,7 +162,7 @@ TASKS: Final[Registry[Task]] = Registry("task")
 for _ground in (Flat(), Bumpy()):
     _word = "flat" if _ground.grid is None else "bumpy"
     # a walk and a trot, away from the commands at which one becomes the other
-    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.15, terrain=_ground)
+    TASKS[f"{_word}-walk"] = Task(name=f"{_word}-walk", target_speed=0.5, command=0.18, terrain=_ground)
     TASKS[f"{_word}-run"] = Task(name=f"{_word}-run", target_speed=1.0, command=0.65, terrain=_ground)
 PAPER_TASKS: Final = tuple(TASKS)
 """The four tasks of the paper."""
@@ -170,7 +170,7 @@ TASKS["flat-speeds"] = replace(
     TASKS["flat-walk"],
     name="flat-speeds",
     rewards=(TRACKING, YAW),
-    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.45), (0.4, 0.6), (0.7, 1.0), (1.0, 1.2))),
+    paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.45), (0.45, 0.65), (0.7, 0.95), (0.95, 1.1))),
 )
 for _word in ("flat", "bumpy"):
     TASKS[f"{_word}-drive"] = replace(
