@@ -258,7 +258,7 @@ def test_the_whole_animal_goes_through_a_file_unchanged(tmp_path):
         save_circuit(animal(preset), path)
         assert load_circuit(path) == animal(preset)
     trained = load("ncap-flat-walk")
-    loaded = replace(trained, policy=NCAPPolicy(circuit=load_circuit(tmp_path / "default.json")))
+    loaded = replace(trained, policy=replace(trained.policy, circuit=load_circuit(tmp_path / "default.json")))
     assert np.array_equal(acted(loaded), acted(trained))
     assert np.array_equal(acted(trained.with_circuit(str(tmp_path / "default.json"))), acted(trained))
 

@@ -81,6 +81,7 @@ SCALES: Final = {
         points=7,
         sizes=(4, 16, 256),
         states=32,
+        rollouts=96,
     ),
     "paper": Scale(
         seeds=10,
