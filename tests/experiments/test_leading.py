@@ -42,7 +42,7 @@ def test_thighs_at_once_changes_the_late_neurons_and_nothing_else():
 
 
 def test_every_condition_is_another_and_the_last_is_the_usual_training(tmp_path):
-    assert len(set(CONDITIONS.values())) == len(CONDITIONS) == 6
+    assert len(set(CONDITIONS.values())) == len(CONDITIONS) == 4
     usual = Training(task="flat-walk", **SMALL).filled()
     *_, last = CONDITIONS.values()
     (first, second) = trainings("flat-walk", last, TINY, tmp_path / "leading.json")

@@ -5,7 +5,6 @@ held-out episodes, what the feet do: the share with the circuit's own gait, regu
 the circuit alone, and touchdowns per stride.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,9 +43,7 @@ class Condition:
 
 CONDITIONS: Final = {
     "afferents unbounded": Condition(limit=None),
-    "a wider bound, 0.1": Condition(limit=0.1),
     "thighs at once": Condition(late_time=AT_ONCE),
-    "thighs twice as late": Condition(late_time=2 * LATE_TIME),
     "footfalls do not count": Condition(footfalls=0.0),
     "everything": Condition(),
 }
@@ -67,7 +64,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     rows = []
     for task in (task for task in TASKS if task in scale.tasks):
         for name, condition in CONDITIONS.items():
-            own = library.within(f"leading/{re.sub('[^a-z0-9]+', '-', name)}")
+            own = library.within(f"leading/{name.replace(' ', '-')}")
             places = own.train(trainings(task, condition, scale, own.folder / "leading.json"))
             for seed, place in enumerate(places):
                 found = library.evaluation(str(place), Training(task=task).world, scale.episodes)

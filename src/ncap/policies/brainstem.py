@@ -40,11 +40,11 @@ class BrainstemState(NamedTuple):
 class Brainstem:
     """How wishes become commands."""
 
-    walk: tuple[tuple[float, float], ...] = ((0.2, 0.0), (0.45, 0.22))
+    walk: tuple[tuple[float, float], ...] = ((0.2, 0.0), (0.4, 0.17))
     """(speed m/s, brainstem command) of a walk: between them lines, and nothing beyond its ends."""
-    trot: tuple[tuple[float, float], ...] = ((0.5, 0.4), (1.0, 0.7))
+    trot: tuple[tuple[float, float], ...] = ((0.42, 0.35), (1.0, 0.7))
     """The same of a trot."""
-    border: float = 0.47
+    border: float = 0.42
     """Wanted speed from which on it trots, m/s. The wish alone decides on the gait: if what is felt did, the correction
     of the speed would wander over the commands between the two, where the gait has no name."""
     full_turn: float = 0.6
