@@ -129,15 +129,19 @@ def test_a_file_of_the_first_version_with_a_set_of_weights_for_each_of_several_c
         read_policy(FIRST_SPEEDS)
 
 
-def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_one_for_all_speeds_and_one_to_drive():
+OTHERS = {"ncap-flat-speeds": "flat-speeds", "ncap-flat-bound": "flat-run", "ncap-drive": "flat-drive"}
+"""Shipped circuits beside those of the paper's tasks, and what they were trained for."""
+
+
+def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_and_some_that_do_more():
     circuits = {f"{kind}-{task}" for kind in ("paper", "ncap") for task in PAPER_TASKS}
-    assert set(NAMES) == circuits | {"ncap-flat-speeds", "ncap-drive", "mlp-flat-walk", "mlp-flat-run"}
+    assert set(NAMES) == circuits | OTHERS.keys() | {"mlp-flat-walk", "mlp-flat-run"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(name):
     found = load(name)
-    assert found.task == ("flat-drive" if name == "ncap-drive" else name.split("-", 1)[1])
+    assert found.task == OTHERS.get(name, name.split("-", 1)[1])
     # 92 weights in the paper's table, 112 in the default, 120 in drive; PPO: 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12
     sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112), "ncap-drive": 120}
     assert found.parameters == sizes.get(name, 92)

@@ -63,14 +63,15 @@ PATTERN: Final = {
 LATE: Final = {"flexor": "late_flexor", "extensor": "late_extensor"}
 """For every half-centre the neuron that follows it later, and moves the thigh."""
 LATE_TIME: Final = 0.25
-"""T_v of those neurons, s: they are half active after a sixth of it, and joints lag behind as much again."""
+"""T_v of those neurons, s: they have gone half of the way to what their half-centre says after 43 ms."""
 FAST_POOLS: Final = {
     **{half: f"fast_{half}" for half in HALF_CENTRES},
     **{late: f"fast_{late}" for late in LATE.values()},
 }
 """For every half-centre, and its late neuron, the pool that the speed pathway recruits: it is silent at the command 0,
 and follows fully at the command 1."""
-#: The same for an animal that its rhythm leads: calves at once, thighs later; steps that the fast pools enlarge.
+#: (joint, neuron) → initial weight in an animal that its rhythm leads: calves at once, thighs later, and steps that the
+#: fast pools enlarge. Signs are kept.
 LED_PATTERN: Final = {
     ("thigh", "late_flexor"): -0.3,
     ("thigh", "late_extensor"): 0.25,
