@@ -15,8 +15,6 @@ from ncap.report.tables import write_table
 TASK: Final = "flat-walk"
 CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "neuromodulators": {},
-    "the same, 16 candidates": {"population": 16},
-    "the same, σ 0.07": {"sigma": 0.07},
     "the same, 1 × 15 s": {"episodes": 1, "training_seconds": 15.0},
     "single weights": {"preset": "plain"},
     "ARS": {"preset": "ars"},
