@@ -172,10 +172,10 @@ def test_another_robot_can_be_asked_for(tmp_path):
 
 def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
     env = gymnasium.make("ncap/FlatWalk-v0", circuit="default", **MAKE)
-    # 2 drives and 3 motor neurons per leg; 40 senses and 16 of the posture, 28 outputs, 12 inputs and a 1, then 24
+    # 2 drives and 3 motor neurons per leg; 40 senses and 16 of the posture, 36 outputs, 12 inputs and a 1, then 32
     # voltages and 2 · 4 numbers of the oscillators
     assert env.action_space.shape == (20,)
-    assert env.observation_space.shape == (56 + 28 + 12 + 1 + 24 + 8,)
+    assert env.observation_space.shape == (56 + 36 + 12 + 1 + 32 + 8,)
     assert env.action_space.high.tolist() == [10.0] * 8 + [1.0] * 12
     # without drives, and with the motor neurons of the untrained circuit, it walks as that circuit without afferents
     env.reset(seed=0)
@@ -194,9 +194,9 @@ def test_with_a_circuit_the_agent_drives_its_rhythm_generator():
         # actions are rounded to single precision on their way through Gymnasium
         assert reward == pytest.approx(expected.reward[0], abs=1e-3)
         assert observation[:56] == pytest.approx(arena.observation().ravel(), abs=2e-3)
-        assert observation[56:84] == pytest.approx(controller.circuit.outputs(state)[0], abs=1e-6)
+        assert observation[56:92] == pytest.approx(controller.circuit.outputs(state)[0], abs=1e-6)
     vector = gymnasium.make_vec("ncap/FlatWalk-v0", num_envs=3, circuit="default", **VECTOR)
-    assert vector.reset(seed=0)[0].shape == (3, 129)
+    assert vector.reset(seed=0)[0].shape == (3, 145)
 
 
 ENVS = {

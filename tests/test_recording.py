@@ -84,7 +84,7 @@ def test_the_circuit_that_was_played_travels_along(tmp_path):
     kept.save(tmp_path / "walk.safetensors")
     read = Recording.load(tmp_path / "walk.safetensors")
     assert read.circuit == cut(animal(), ["V0v", "cross_V0d.FL"])
-    assert read.neurons.shape == (20, 28 - 2 - 1)
+    assert read.neurons.shape == (20, 36 - 2 - 1)
     # where the table says that a number is trained, it is the trained one
     trainable = [entry.row.trainable for entry in trained.policy.circuit.entries]
     same(read.numbers[trainable], trained.policy.space.compress(trained.theta[None])[0])
@@ -194,7 +194,7 @@ GRID = {"rows": 5, "columns": 9, "cell": 0.5, "behind": 1.0, "ahead": 3.0, "asid
         ({"control_dt": 1e9}, "control_dt is 1000000000.0, outside"),
         ({"target_speed": "fast"}, "target_speed is 'fast'"),
         ({"neuron_names": None}, "neuron_names is None"),
-        ({"neuron_names": ["a"]}, "the array neurons has the shape (20, 28), but (20, 1) is needed"),
+        ({"neuron_names": ["a"]}, "the array neurons has the shape (20, 36), but (20, 1) is needed"),
         ({"neuron_names": ["a"] * 5000}, "5000 neurons are more than 2000"),
         ({"colour": "red"}, "unknown entry 'colour'"),
         ({"terrain": None}, "unknown task 'stairs.py'"),  # which is not run

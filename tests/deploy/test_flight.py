@@ -69,7 +69,7 @@ def test_the_recording_is_the_walk_that_the_twin_made(flown):
     folder, _, path = flown
     recording = Recording.load(folder / "recording.safetensors")
     assert recording.control_dt == 0.030
-    assert recording.neurons.shape == (len(recording.position), 28)
+    assert recording.neurons.shape == (len(recording.position), 28 + 8)  # and the late ones of four legs
     assert recording.neurons.max() > 0.5
     assert np.abs(recording.action).max() <= 1.0
     # dead reckoning on the robot's own sensors, blind to slipping feet: within a third of the distance, and 3 cm up

@@ -283,7 +283,7 @@ def test_the_command_writes_numbers_and_a_table_that_other_commands_take(tmp_pat
     cli.main(["tune-rhythm", "--out", str(tmp_path), "--generations", "1", "--workers", "1"])
     numbers = json.loads((tmp_path / "rhythm.json").read_text())
     spec = load_circuit(tmp_path / "circuit.json")
-    assert spec.rhythm() == respecified(numbers)
+    assert spec.rhythm().without(["late_flexor", "late_extensor"]) == respecified(numbers)
     assert sum(entry.row.trainable for entry in spec.entries) == 112  # afferents and motor neurons are there as well
     capsys.readouterr()
     cli.main(["rhythm", "--circuit", str(tmp_path / "circuit.json"), "--commands", "0.5", "--states", "1", "--json"])

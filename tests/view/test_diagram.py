@@ -20,10 +20,10 @@ def diagram() -> Diagram:
     return Diagram(animal("released"))
 
 
-@pytest.mark.parametrize(("preset", "more"), [("released", 0), ("default", 8 + 4 + 16)])
+@pytest.mark.parametrize(("preset", "more"), [("released", 0), ("default", 8 + 16 + 4 + 16)])
 def test_every_neuron_and_input_has_its_own_place_in_the_window(preset, more):
     # 28 neurons of the rhythm generator, two motor neurons and two sums for each leg, freq and sync for each side; by
-    # default two fast pools, a hip and four senses of the posture for each leg
+    # default two late neurons, four fast pools, a hip and four senses of the posture for each leg
     diagram = Diagram(animal(preset))
     centres = np.array([node.centre for node in diagram.nodes])
     assert len(centres) == 28 + 8 + 8 + 4 + more

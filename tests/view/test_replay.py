@@ -39,8 +39,8 @@ def test_the_page_holds_the_motion_that_was_recorded(recording, tmp_path):
     force = np.frombuffer(base64.b64decode(data["force"]), "<f4").reshape(-1, 4)
     np.testing.assert_allclose(force, recording.foot_force, rtol=1e-6)
     signals = np.frombuffer(base64.b64decode(data["signals"]), np.uint8).reshape(data["steps"], -1) / 255
-    np.testing.assert_allclose(signals[:, :28], recording.neurons, atol=0.5 / 255 + 1e-9)
-    assert tuple(data["names"][:28]) == recording.neuron_names
+    np.testing.assert_allclose(signals[:, :36], recording.neurons, atol=0.5 / 255 + 1e-9)
+    assert tuple(data["names"][:36]) == recording.neuron_names
     calf = data["names"].index("calf.HL")  # lit by the absolute activity of its motor neuron, which sets the joint
     np.testing.assert_allclose(signals[:, calf], np.abs(recording.action[:, 2, 2]), atol=0.5 / 255 + 1e-9)
 

@@ -36,7 +36,7 @@ def test_a_session_plays_the_very_episode_of_a_rollout(without):
     live = session(seed=3, without=without)
     controller = load("untrained").without(without).controller(1)
     task = replace(FLAT, friction=(1.0, 1.0), episode_seconds=1.5)
-    episode = rollout(task, controller, [3], record=("position", "foot_force"))
+    episode = rollout(task, controller, [3], command=task.command, record=("position", "foot_force"))
     for t in range(task.steps):
         live.step()
         assert (position(live) == episode.signals["position"][0, t]).all()
@@ -283,7 +283,7 @@ def test_a_policy_can_be_switched_mid_stride_to_one_without_a_circuit_and_back()
     assert live.controls.command == live.brain.command is not None
     play(live, 0.3)
     # rhythm generator, fast pools, motor neurons, afferent sums, commands, posture
-    assert live.signals().shape == (10, 28 + 8 + 12 + 8 + 4 + 16)
+    assert live.signals().shape == (10, 36 + 8 + 12 + 16 + 4 + 16)
     live.change(policy="paper-flat-walk")
     play(live, 0.3)
     assert live.signals().shape == (10, 28 + 8 + 8 + 4)
