@@ -50,7 +50,7 @@ HISTORY: Final = 6.0
 """Time that is remembered, s."""
 GAIT_WINDOWS: Final = (2.0, 4.0)
 """Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
-FIRST_SPEED: Final = 0.4
+FIRST_SPEED: Final = 0.3
 """Speed at which a robot that can be driven begins, m/s."""
 KEY_STEP: Final = {"speed": 0.1, "yaw_rate": 0.1}
 """What a press of a key changes, m/s and rad/s."""
