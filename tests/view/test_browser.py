@@ -197,10 +197,11 @@ def test_keys_drive_the_robot_and_all_tabs_agree(live, open_tab, address):
     choose_policy(live, "ncap-drive")
     live.page.locator(".wiring [data-cut='chx10.FL']").wait_for(timeout=PATIENCE)
     live.page.locator("canvas[data-engine]").click(force=True)  # what is typed into a menu is not for the robot
-    wait_for_text(live, "body", "of 0.40 m/s")
-    live.page.keyboard.press("k")
     wait_for_text(live, "body", "of 0.30 m/s")
-    wait_for_tile(live, "speed", 0.15, 0.5)
+    for wanted in ("0.40", "0.50"):
+        live.page.keyboard.press("i")
+        wait_for_text(live, "body", f"of {wanted} m/s")
+    wait_for_tile(live, "speed", 0.35, 0.65)
     for _ in range(4):
         live.page.keyboard.press("j")
         live.page.wait_for_timeout(100)
