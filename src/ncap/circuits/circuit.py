@@ -145,7 +145,7 @@ class Circuit:
         for _ in range(self.substeps):
             drive = np.matmul(weights, before[:, :, None])[:, :, 0]
             for i, (place, group) in enumerate(self.groups):
-                units[i], signals[:, place] = group.step(units[i], drive[:, place])
+                units[i], signals[:, place] = group.step(units[i], drive[:, place].copy())  # quicker than a view
             before = signals
         return CircuitState(signals, tuple(units))
 

@@ -51,6 +51,8 @@ class Scale:
     """Initial states of the rhythm generator."""
     rollouts: int = 256
     """Episodes of full length that every optimiser is given in the comparison of optimisers."""
+    mlp_steps: int = 2_000_000
+    """Control steps that an MLP is given in the comparison of its settings."""
 
     def trainings(self, task: str, policy: str, algorithm: str = "evolution") -> list[Training]:
         """One training per seed."""
@@ -71,6 +73,7 @@ SCALES: Final = {
         test_seconds=1.5,
         states=4,
         rollouts=16,
+        mlp_steps=3_000,
     ),
     "laptop": Scale(
         seeds=3,

@@ -1,13 +1,14 @@
 """Augmented random search (ARS) with antithetic Gaussian directions.
 
-θ ← θ + σ / pairs · Σ (F⁺ − F⁻) δ − decay · θ, where F are returns less their mean over their standard deviation, and
-pairs is half the population. Candidate 2i is mean + σ δᵢ, candidate 2i + 1 is mean − σ δᵢ.
+θ ← θ + σ / pairs · Σ (F⁺ − F⁻) δ − decay · θ, where F are returns less their mean over their standard deviation, or the
+same of their ranks, and pairs is half the population. Candidate 2i is mean + σ δᵢ, candidate 2i + 1 is mean − σ δᵢ.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import rankdata
 
 from ncap.errors import UserError
 from ncap.learn.search import Array, Search, direction, worst_if_nan
@@ -24,6 +25,10 @@ class ARS:
     """Standard deviation of the directions, and the size of steps."""
     decay: float = 0.0
     copies: int = 1
+    ranks: bool = False
+    """Whether only the order of the returns counts."""
+    normalises: bool = True
+    """Whether an MLP's observations are normalised by their running mean and standard deviation."""
 
     def __post_init__(self) -> None:
         if self.population < 2 or self.population % 2 or not 0 < self.sigma < np.inf:
@@ -45,13 +50,19 @@ class ARS:
 
     def update(self, space: ParamSpace, search: Search, seed: int, epoch: int, returns: Array) -> Search:
         """The search after an epoch, from the returns (population,) in the order of the candidates' indices."""
-        shaped = shape_returns(returns)
+        shaped = shape_returns(rank_returns(returns) if self.ranks else returns)
         step = np.zeros_like(search.mean)
         for pair, gain in enumerate(shaped[0::2] - shaped[1::2]):
             if gain:
                 step += gain * direction(seed, epoch, pair, space.size)
         moved = search.mean + self.sigma / (self.population // 2) * step - self.decay * search.mean
         return Search(mean=space.constrain(moved))
+
+
+def rank_returns(returns: Array) -> Array:
+    """The rank of every return (n,), from 0; equal returns share a rank, and NaN counts as the worst."""
+    ranks: Array = rankdata(worst_if_nan(returns)) - 1.0
+    return ranks
 
 
 def shape_returns(returns: Array) -> Array:

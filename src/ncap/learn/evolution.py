@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
+from ncap.learn.ars import ARS
 from ncap.learn.best import TEST_SEEDS, choose, keep
 from ncap.learn.executors import CHUNK, Chunk, Executor, Played
 from ncap.learn.moments import mean_and_std, no_moments
@@ -121,7 +122,7 @@ def epoch_chunks(training: Training, policy: "Trainee", state: State) -> tuple[l
             seed=training.seed,
             epoch=epoch,
             indices=tuple(indices),
-            moments=isinstance(policy, MLPPolicy),
+            moments=isinstance(policy, MLPPolicy) and isinstance(method, ARS) and method.normalises,
         )
         for episode in training_seeds(training.practice, draws, training.episodes_in(epoch))
         for indices in (everybody[first : first + CHUNK] for first in everybody[::CHUNK])

@@ -18,6 +18,18 @@ PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
         "ncap": ARS(population=16, sigma=0.14),
         "mlp": ARS(population=64, sigma=0.1),
     },
+    "ranks": {
+        "ncap": ARS(population=16, sigma=0.14, ranks=True),
+        "mlp": ARS(population=64, sigma=0.1, ranks=True),
+    },
+    "decay": {
+        "ncap": ARS(population=16, sigma=0.14, decay=0.01),
+        "mlp": ARS(population=64, sigma=0.1, decay=0.01),
+    },
+    "raw": {
+        "ncap": ARS(population=16, sigma=0.14),
+        "mlp": ARS(population=64, sigma=0.1, normalises=False),
+    },
     "paper": {
         "ncap": ARS(population=256, sigma=0.1, copies=8),
         "mlp": ARS(population=256, sigma=0.1),
