@@ -34,6 +34,8 @@ class BrainstemState(NamedTuple):
     """Correction of the speed, m/s."""
     more_turn: Array
     """Correction of the turn command."""
+    moving: Array
+    """Time since it last stood, s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,11 @@ class Brainstem:
     """Growth of the turn's correction with that error, 1/rad."""
     most_correction: float = 0.2
     """Largest correction of the speed, m/s."""
+    settling: float = 0.8
+    """Time after standing in which it goes slowly straight ahead, and then as long in which it turns more and more, s. A
+    rhythm that begins anew lifts several legs at once; a robot that turns or trots before its gait is there falls."""
+    first_speed: float = 0.2
+    """Largest speed that is said while it settles, m/s: a walk."""
 
     def start(self, individuals: int) -> BrainstemState:
         """Everybody stands."""
@@ -80,21 +87,24 @@ class Brainstem:
         yaw_rate = state.yaw_rate + np.clip(wanted[1] - state.yaw_rate, -self.turning * dt, self.turning * dt)
         felt_speed = state.felt_speed + share * (felt[0] - state.felt_speed)
         felt_yaw_rate = state.felt_yaw_rate + share * (felt[1] - state.felt_yaw_rate)
+        speed = np.where(state.moving < self.settling, np.minimum(speed, self.first_speed), speed)
         stands = (speed < STANDING) & (np.abs(yaw_rate) < STANDING)
         error = yaw_rate - felt_yaw_rate
         more_speed = state.more_speed + dt * self.speed_gain * (speed - felt_speed)
         more_turn = state.more_turn + dt * self.yaw_growth * error
         more_speed = np.where(stands, 0.0, np.clip(more_speed, -self.most_correction, self.most_correction))
         more_turn = np.where(stands, 0.0, np.clip(more_turn, -1.0, 1.0))
+        moving = np.where(stands, 0.0, state.moving + dt)
+        may_turn = np.clip(moving / self.settling - 1.0, 0.0, 1.0)
         asked = speed + more_speed
-        turn = np.where(stands, 0.0, yaw_rate / self.full_turn + self.yaw_gain * error + more_turn)
+        turn = may_turn * (yaw_rate / self.full_turn + self.yaw_gain * error + more_turn)
         said = {
             "c": np.where(speed < self.border, _along(self.walk, asked), _along(self.trot, asked)),
             "turn.L": np.clip(turn, 0.0, 1.0),
             "turn.R": np.clip(-turn, 0.0, 1.0),
             "stop": stands.astype(np.float64),
         }
-        return BrainstemState(speed, yaw_rate, felt_speed, felt_yaw_rate, more_speed, more_turn), said
+        return BrainstemState(speed, yaw_rate, felt_speed, felt_yaw_rate, more_speed, more_turn, moving), said
 
 
 def _along(paces: tuple[tuple[float, float], ...], speed: Array) -> Array:
