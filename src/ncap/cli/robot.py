@@ -40,7 +40,7 @@ def deploy(
     from ncap.deploy.session import fly
 
     _say("ARMED: the robot will move" if plan.arm else "dry run: nothing is sent; --arm sends")
-    outcome, folder = fly(brain.find(policy), plan, report=_say)
+    outcome, folder = fly(brain.find(policy), plan, report=_say, command=brain.command)
     _say(f"{outcome.sent} commands sent, {outcome.malformed} malformed datagrams dropped; flight: {folder}")
     if outcome.unrecorded:
         _complain(f"the flight's record is not complete: {outcome.unrecorded}")
