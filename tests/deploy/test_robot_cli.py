@@ -128,7 +128,7 @@ def test_a_fault_ends_with_code_1_and_must_be_rearmed(capsys, tmp_path, monkeypa
     from ncap.deploy.twin import Twin
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "open_link", lambda *_: TwinLink(Twin(faults=[(1.0, "hot")])))
+    monkeypatch.setattr(session, "open_link", lambda *_, **__: TwinLink(Twin(faults=[(1.0, "hot")])))
     arguments = ("deploy", "zero", "--link", "twin", "--arm", "--seconds", "0.1", "--out")
     code, out, err = run(capsys, *arguments, "one")
     assert code == 1

@@ -88,7 +88,7 @@ class KeyboardDriver:
 
     def __init__(self, terminal: Terminal, begin: Wish = STAND) -> None:
         self._terminal, self._wish, self._typed = terminal, begin, ""
-        self.ending, self.note, self.finished = "", HINT, False
+        self.ending, self.note, self.finished = "", "", False
 
     def refusal(self, _: Received) -> str:
         """Why a flight cannot begin: nothing."""
@@ -102,11 +102,9 @@ class KeyboardDriver:
             self._wish = STAND
         elif typed:
             self._typed += typed.decode("latin-1")
-            end = 0
-            for key in _KEY.finditer(self._typed):
+            while key := _KEY.match(self._typed):
+                self._typed = self._typed[key.end() :]
                 self._press(key[0].lower() if len(key[0]) == 1 else key[0].replace("O", "["))
-                end = key.end()
-            self._typed = self._typed[end:]
         return self._wish
 
     def _press(self, key: str) -> None:

@@ -51,7 +51,18 @@ class Remote(NamedTuple):
     @property
     def wish(self) -> tuple[Wish, str]:
         """(what the sticks want, what of it is impossible). Left stick forward: speed; right one sideways: yaw rate."""
-        return clipped(Wish(_beyond_centre(self.ly) * SPEEDS[1], -_beyond_centre(self.rx) * YAW_RATES[1]))
+        return clipped(Wish(_beyond_centre(self.ly) * SPEEDS[1], _beyond_centre(-self.rx) * YAW_RATES[1]))
+
+
+NAMED: Final[dict[str, Remote | None]] = {
+    "centre": Remote(),
+    "forward": Remote(ly=0.6),
+    "left": Remote(ly=0.6, rx=-0.6),
+    "right": Remote(ly=0.6, rx=0.6),
+    "stop": Remote(keys=frozenset({"B"})),
+    "silent": None,
+}
+"""What the remote of a twin can say, by name."""
 
 
 def read_remote(data: bytes) -> Remote | None:
@@ -125,4 +136,4 @@ class RemoteDriver:
 def _beyond_centre(stick: float) -> float:
     """A stick in [-1, 1] without its dead zone, in [-1, 1]."""
     way = max(0.0, abs(stick) - DEAD_ZONE) / (1.0 - DEAD_ZONE)
-    return way if stick > 0 else -way
+    return way if stick >= 0 else -way

@@ -10,7 +10,7 @@ from ncap.deploy.driving import ConstantDriver, Driver, check_drivable
 from ncap.deploy.flight import FlightRecorder, facts_about
 from ncap.deploy.flight_plan import FlightPlan
 from ncap.deploy.guard import Guard
-from ncap.deploy.keyboard import KeyboardDriver, Terminal
+from ncap.deploy.keyboard import HINT, KeyboardDriver, Terminal
 from ncap.deploy.link import LcmLink, Link, SdkLink, TwinLink, lcm_url
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment, Outcome, Schedule, stopped_by_signals
@@ -75,6 +75,7 @@ def fly(
         stack.enter_context(stopped_by_signals(deployment))
         if terminal is not None:
             stack.enter_context(terminal)
+            report(HINT)
         outcome = _run(deployment, lock)
     outcome.unrecorded = recorder.failure
     return outcome, folder

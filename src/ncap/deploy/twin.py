@@ -143,7 +143,7 @@ class Twin:
         self._faults: dict[str, float] = {}
         self._coming = sorted(check_fault_at(moment, name) for moment, name in faults)
         self._frozen_tick = 0
-        self._remote, self._remotes = encode_remote(None), sorted(remote, key=lambda said: said[0])
+        self._remote, self._remotes = encode_remote(None), sorted(remote, key=_moment)
         self._lie_down()
 
     @property
@@ -273,6 +273,13 @@ class Twin:
         if "corrupt" in faults:
             return encoded[:200] + bytes([encoded[200] ^ 1]) + encoded[201:]
         return encoded
+
+
+def _moment(said: tuple[float, Remote | None]) -> float:
+    """The time in s of what a remote says, if it can come at that time."""
+    if not 0 <= said[0] < np.inf:
+        raise UserError(f"a remote says something at a time of 0 s or later, not at {said[0]:g} s")
+    return said[0]
 
 
 def check_fault(name: str) -> str:
