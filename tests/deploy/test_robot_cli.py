@@ -47,6 +47,18 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["deploy", "untrained", "--link", "twin", "--without", "V9"], "'V9'", "V0v"),
         (["deploy", "untrained", "--link", "twin", "--command", "1.5"], "1.5", "[0, 1]"),
         (["deploy", "mlp-flat-walk", "--link", "twin", "--without", "V0v"], "mlp-flat-walk", "no circuit"),
+        (["deploy", "ncap-drive", "--link", "twin", "--drive", "horse"], "'horse'", "none, keyboard, remote"),
+        (["deploy", "ncap-drive", "--link", "twin", "--drive", "keyboard"], "standard input", "terminal"),
+        (["deploy", "ncap-drive", "--link", "twin", "--drive", "remote"], "no remote", "switch it on"),
+        (["deploy", "ncap-drive", "--link", "twin", "--drive", "remote", "--speed", "0.3"], "sticks", "--speed"),
+        (["deploy", "ncap-drive", "--link", "twin", "--yaw", "0.1", "--command", "0.3"], "--command", "--yaw"),
+        *((["deploy", "ncap-drive", "--link", "twin", "--speed", v], v, "[0, 1] m/s") for v in ("nan", "1.1", "-1")),
+        *((["deploy", "ncap-drive", "--link", "twin", "--yaw", w], w, "[-0.6, 0.6]") for w in ("inf", "0.7", "-2")),
+        (["deploy", "ncap-flat-walk", "--link", "twin", "--speed", "0.3"], "ncap-flat-walk", "ncap-drive"),
+        (["deploy", "mlp-flat-walk", "--link", "twin", "--drive", "remote"], "mlp-flat-walk", "ncap-drive"),
+        (["twin", "--remote", "jump@3"], "'jump'", "centre, forward, left, right, stop, silent"),
+        (["twin", "--remote", "stop"], "'stop'", "forward@12"),
+        (["twin", "--remote", "stop@-1"], "-1", "0 s or later"),
         (["twin", "--seed", "-3"], "-3", "0, 1, 2"),
         (["twin", "--mass", "-1"], "-1", "mass is a number in [0.01, 100]"),
         *((["twin", "--mass", mass], mass, "mass is a number in [0.01, 100]") for mass in ("0", "nan", "inf")),
@@ -128,7 +140,7 @@ def test_a_fault_ends_with_code_1_and_must_be_rearmed(capsys, tmp_path, monkeypa
     from ncap.deploy.twin import Twin
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "open_link", lambda *_: TwinLink(Twin(faults=[(1.0, "hot")])))
+    monkeypatch.setattr(session, "open_link", lambda *_, **__: TwinLink(Twin(faults=[(1.0, "hot")])))
     arguments = ("deploy", "zero", "--link", "twin", "--arm", "--seconds", "0.1", "--out")
     code, out, err = run(capsys, *arguments, "one")
     assert code == 1

@@ -12,7 +12,7 @@ from ncap.cli.app import app
 from ncap.cli.choice import Brain, BrainWords
 from ncap.deploy.flight_plan import FlightPlan
 from ncap.deploy.gap import Gap
-from ncap.errors import UserError
+from ncap.errors import UserError, unknown_name
 
 OWN: Final = Brain()
 NO_GAP: Final = Gap()
@@ -29,7 +29,8 @@ def deploy(
     Ctrl-C sits the robot down, a second one damps it at once. Read docs/deploy.md before you arm.
 
     Examples: `ncap deploy untrained --link twin --arm`, `ncap deploy ncap-flat-walk --link lcm://?ttl=1`,
-    `ncap deploy ncap-flat-walk --link twin --without V0v --arm`.
+    `ncap deploy ncap-flat-walk --link twin --without V0v --arm`, `ncap deploy ncap-drive --link twin --drive keyboard
+    --arm`.
 
     Args:
         policy: zero, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
@@ -40,7 +41,7 @@ def deploy(
     from ncap.deploy.session import fly
 
     _say("ARMED: the robot will move" if plan.arm else "dry run: nothing is sent; --arm sends")
-    outcome, folder = fly(brain.find(policy), plan, report=_say)
+    outcome, folder = fly(brain.find(policy), plan, report=_say, command=brain.command)
     _say(f"{outcome.sent} commands sent, {outcome.malformed} malformed datagrams dropped; flight: {folder}")
     if outcome.unrecorded:
         _complain(f"the flight's record is not complete: {outcome.unrecorded}")
@@ -74,6 +75,7 @@ def twin(
     seed: int = 0,
     gap: Annotated[Gap, tyro.conf.OmitArgPrefixes] = NO_GAP,
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
+    remote: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
 ) -> None:
     """Simulate an A1 on an LCM network in real time, as different from the trained one as you like.
 
@@ -85,28 +87,38 @@ def twin(
         seed: Seed of noise, bias and lost messages.
         gap: How this robot differs from the simulated one of training.
         fault: What goes wrong, and when; a wrong name lists the valid ones.
+        remote: What its remote says, and from when on: centre, forward, left, right, stop or silent.
 
     """
     from ncap.deploy.flight_plan import check_seconds
     from ncap.deploy.link import lcm_url
+    from ncap.deploy.remote import NAMED
     from ncap.deploy.twin import Twin, serve
 
     if seconds is not None:
         check_seconds(seconds, "a twin runs")
-    faults = []
-    for word in fault:
-        name, _, moment = word.partition("@")
-        try:
-            faults.append((float(moment), name))
-        except ValueError:
-            raise UserError(f"a fault is written like silence@12, not {word!r}") from None
-    address, robot = lcm_url(link), Twin(gap, seed=seed, faults=faults)
+    faults = [_at(word, "a fault is written like silence@12") for word in fault]
+    said = [_at(word, "what a remote says is written like forward@12") for word in remote]
+    for _, name in said:
+        if name not in NAMED:
+            raise unknown_name("word of a remote", name, NAMED)
+    address, script = lcm_url(link), [(moment, NAMED[name]) for moment, name in said]
+    robot = Twin(gap, seed=seed, faults=faults, remote=script)
     _say(f"a twin lies on its belly at {link}")
     serve(robot, address, seconds)
     _say(
         f"{robot.heard} commands heard; dropped: {robot.malformed} malformed, {robot.refused} not finite, {robot.noise}"
         f" that were no messages; gains limited in {robot.limited}"
     )
+
+
+def _at(word: str, form: str) -> tuple[float, str]:
+    """(time in s, name) in a word like silence@12."""
+    name, _, moment = word.partition("@")
+    try:
+        return float(moment), name
+    except ValueError:
+        raise UserError(f"{form}, not {word!r}") from None
 
 
 @app.command

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.deploy.contract import CONTROL_DT, TICK, checksum
+from ncap.deploy.driving import drivable
 from ncap.deploy.flight_plan import LONGEST_FLIGHT, check_seed
 from ncap.deploy.messages import TABLE, Command, State
 from ncap.deploy.odometry import reckon
+from ncap.deploy.wishes import Wish
 from ncap.errors import UserError
 from ncap.files import decode, read_json, write_whole
 from ncap.plan import LEGS
@@ -33,8 +35,8 @@ from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]
 
-PHASES: Final = ("contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping")
-"""Phases of a flight; a log keeps their numbers."""
+PHASES: Final = ("contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping", "stop")
+"""Phases of a flight; a log keeps their numbers, so that new ones stand at the end."""
 LONGEST: Final = 20_000
 """Longest recording in control steps, ten minutes: of a longer flight its end is kept; the log keeps everything."""
 DEFAULT_TASK: Final = "flat-walk"
@@ -46,8 +48,8 @@ LARGEST_NUMBER: Final = 1e6
 _ABOUT, _LOG, _RECORDING = "about.json", "log.rows", "recording.safetensors"
 
 
-def row_layout(neurons: int) -> np.dtype[np.void]:
-    """The columns of a log, which has one row per tick."""
+def row_layout(neurons: int, *, driven: bool = False) -> np.dtype[np.void]:
+    """The columns of a log, which has one row per tick; that of a driven robot has the wanted speed and yaw rate."""
     joints = [(name, "<f4", TABLE) for name in ("joint_position", "joint_velocity", "torque", "temperature")]
     commands = [(name, "<f4", TABLE) for name in ("command_position", "command_kp", "command_kd", "action")]
     return np.dtype(
@@ -55,6 +57,7 @@ def row_layout(neurons: int) -> np.dtype[np.void]:
             ("time", "<f8"), ("phase", "u1"), ("acted", "u1"), ("tick", "<u4"), ("quaternion", "<f4", (4,)),
             ("angular_velocity", "<f4", (3,)), ("acceleration", "<f4", (3,)), *joints,
             ("foot_force", "<f4", (len(LEGS),)), *commands, ("neurons", "<f4", (neurons,)),
+            *([("wanted", "<f4", (2,))] if driven else []),
         ]
     )  # fmt: skip
 
@@ -82,6 +85,8 @@ class FlightFacts:
     """The numbers of the table after training."""
     robot: dict[str, Any] | None = None
     """The robot's data sheet as `describe_robot` gives it; None in flights of the first version."""
+    driven: bool = False
+    """Whether a brainstem follows wishes; then the log has them."""
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -102,6 +107,7 @@ def facts_about(policy: TrainedPolicy, robot: Robot, *, link: str, armed: bool, 
         circuit=describe_circuit(brain.circuit) if brain else None,
         numbers=tuple(numbers_in_use(policy).tolist()),
         robot=describe_robot(robot),
+        driven=drivable(policy),
     )
 
 
@@ -115,7 +121,7 @@ class FlightRecorder:
         self.folder, self._facts = folder, facts
         self.failure = ""
         """Why nothing more is recorded; empty if all is well."""
-        self._row = np.zeros((), row_layout(len(facts.neuron_names)))
+        self._row = np.zeros((), row_layout(len(facts.neuron_names), driven=facts.driven))
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
@@ -129,9 +135,11 @@ class FlightRecorder:
             shutil.rmtree(folder, ignore_errors=True)
             raise UserError(f"cannot write a flight into {folder}: {error}") from None
 
-    def think(self, action: Array, neurons: Array | None) -> None:
-        """Keep an action (leg, 3) in [-1, 1] and the neurons' activity (N,) for the next rows."""
+    def think(self, action: Array, neurons: Array | None, wanted: Wish | None = None) -> None:
+        """Keep an action (leg, 3) in [-1, 1], the neurons' activity (N,) and what was wanted for the next rows."""
         self._row["action"], self._row["acted"] = action, 1
+        if wanted is not None and self._facts.driven:
+            self._row["wanted"] = wanted
         if neurons is not None:
             self._row["neurons"] = neurons
 
@@ -179,7 +187,7 @@ def read_log(folder: Path, newest: int = sys.maxsize) -> tuple[FlightFacts, NDAr
     about, path = folder / _ABOUT, folder / _LOG
     try:
         facts = decode(FlightFacts, read_json(about), str(about))
-        layout = row_layout(len(facts.neuron_names))
+        layout = row_layout(len(facts.neuron_names), driven=facts.driven)
         if not path.is_file():  # nothing else has a size
             raise UserError(f"{path} is no file")
         rows = path.stat().st_size // layout.itemsize

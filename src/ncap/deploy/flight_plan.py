@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ncap.errors import UserError
+from ncap.deploy.wishes import DRIVES, SLOW_WALK, STAND, Wish, check_wish
+from ncap.errors import UserError, unknown_name
 
 LONGEST_FLIGHT: Final = 86_400.0
 """Longest flight, s: a day."""
+USUAL_SECONDS: Final = 15.0
+"""Time for which a policy drives that nobody drives, s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,18 +23,48 @@ class FlightPlan:
     """Send commands: the robot will move."""
     rearm: bool = False
     """Take back the fault that ended the last flight, after you have looked at the robot."""
-    seconds: float = 15.0
-    """Time for which the policy drives, s."""
+    seconds: float | None = None
+    """Time for which the policy drives, s; by default 15, and with --drive until the driver ends it."""
+    drive: str = "none"
+    """Who drives a policy that can turn: none (a constant wish), keyboard (I, K, J, L or arrows, space stands, q ends)
+    or remote (the robot's own)."""
+    speed: float | None = None
+    """Wanted speed in [0, 1] m/s of a policy that can be driven; by default 0.3, and 0 with --drive keyboard."""
+    yaw: float | None = None
+    """Wanted yaw rate in [-0.6, 0.6] rad/s, positive to the left; by default 0."""
     seed: int = 0
     """Seed of the rhythm's start, and of the twin if there is one."""
     out: Path | None = None
     """Folder of the flight's log and recording; by default flights/DATE-TIME."""
 
     def __post_init__(self) -> None:
-        check_seconds(self.seconds, "the policy must run")
+        check_seconds(self.policy_seconds, "the policy must run")
         check_seed(self.seed)
+        if self.drive not in DRIVES:
+            raise unknown_name("driver", self.drive, DRIVES)
+        if self.drive == "remote" and self.wishes:
+            raise UserError("--speed and --yaw say what the sticks of --drive remote say: leave out one of them")
+        check_wish(self.wish)
         if "\0" in str(self.out):
             raise UserError(f"a folder cannot have the name {str(self.out)!r}")
+
+    @property
+    def policy_seconds(self) -> float:
+        """Time for which the policy drives, s."""
+        if self.seconds is not None:
+            return self.seconds
+        return USUAL_SECONDS if self.drive == "none" else LONGEST_FLIGHT
+
+    @property
+    def wishes(self) -> bool:
+        """Whether a speed or a yaw rate is asked for."""
+        return self.speed is not None or self.yaw is not None
+
+    @property
+    def wish(self) -> Wish:
+        """What is wanted at the beginning, and all the time if nobody drives."""
+        begin = SLOW_WALK if self.drive == "none" else STAND
+        return Wish(begin.speed if self.speed is None else self.speed, self.yaw or 0.0)
 
 
 def check_seconds(seconds: float, what: str) -> float:

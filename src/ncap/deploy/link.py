@@ -16,6 +16,7 @@ from ncap.deploy.messages import (
     command_for_sdk,
     decode_state,
     encode_command,
+    remote_in,
     state_from_sdk,
 )
 from ncap.deploy.safety import Received
@@ -79,7 +80,7 @@ class LcmLink:
         return self._end.malformed
 
     def _hear_state(self, data: bytes) -> None:
-        self._newest = Received(decode_state(data), self.now())
+        self._newest = Received(decode_state(data), self.now(), remote_in(data))
 
     def _hear_command(self, _: bytes) -> None:
         """Count a command that did not come from here; whoever sends something on this channel means to command."""
@@ -130,9 +131,10 @@ class SdkLink:
         A state with the same tick as before is not a new one.
         """
         time.sleep(max(0.0, moment - time.monotonic()))
-        state = state_from_sdk(self._robot.receive_observation())
+        observed = self._robot.receive_observation()
+        state = state_from_sdk(observed)
         if state.tick and (self._newest is None or state.tick != self._newest.state.tick):
-            self._newest = Received(state, time.monotonic())
+            self._newest = Received(state, time.monotonic(), bytes(getattr(observed, "wirelessRemote", b"")))
 
     def newest(self) -> Received | None:
         """The last state with a new tick."""
@@ -149,9 +151,11 @@ class SdkLink:
 class TwinLink:
     """A twin in this process, in simulated time, which only `wait_until` moves."""
 
-    def __init__(self, twin: "Twin") -> None:
+    def __init__(self, twin: "Twin", *, paced: bool = False) -> None:
+        """`paced`: simulated time is no faster than the clock, for a person who drives."""
         self.name, self.malformed, self.rivals = "twin", 0, 0
-        self.twin = twin
+        self.twin, self._paced = twin, paced
+        self._ahead = time.monotonic() - twin.time
         self._newest: Received | None = None
 
     def now(self) -> float:
@@ -162,9 +166,11 @@ class TwinLink:
         """Simulate the twin until a moment of its time, s."""
         for datagram in self.twin.advance(moment):
             try:
-                self._newest = Received(decode_state(datagram), self.twin.time)
+                self._newest = Received(decode_state(datagram), self.twin.time, remote_in(datagram))
             except MalformedMessage:
                 self.malformed += 1
+        if self._paced:
+            time.sleep(max(0.0, self._ahead + moment - time.monotonic()))
 
     def newest(self) -> Received | None:
         """The state that came last."""

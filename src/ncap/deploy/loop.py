@@ -18,12 +18,16 @@ from numpy.typing import NDArray
 
 from ncap.deploy.calibration import TICKS, Calibration, calibrate
 from ncap.deploy.contract import CONTROL_DT, TICK, check_contract, robot_of
+from ncap.deploy.driving import ConstantDriver, Driver, Steering, check_drivable, drivable
 from ncap.deploy.flight import FlightRecorder
 from ncap.deploy.guard import Guard
 from ncap.deploy.link import Link
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.messages import Command, damping_command
+from ncap.deploy.remote import stop_pressed
 from ncap.deploy.safety import Fault, Limits, Safety
+from ncap.deploy.wishes import STAND
+from ncap.errors import UserError
 from ncap.plan import LEGS
 from ncap.policies.controller import Command as BrainstemCommand
 from ncap.rotations import rotation_of
@@ -36,6 +40,8 @@ LOW: Final = np.array(((0.0, 1.2, -2.5),) * len(LEGS))
 """(leg, 3) the crouch on the way up and on the way down, trunk 9 cm above the ground, rad."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, a closed terminal."""
+SITTING: Final = ("stop", "halt", "sit")
+"""Phases on the way down, which nothing but a fault or a second stop ends."""
 UNFINISHED: Final = "its program ended in flight"
 """Fault of a flight of which nothing more is known than that it began."""
 
@@ -49,6 +55,9 @@ class Schedule:
     stand: float = 2.0
     hold: float = 1.0
     policy: float = 15.0
+    stop: float = 4.0
+    """At most, for a robot that can be driven, until it stands: in mid-stride the way back to the standing pose is a
+    fall for some."""
     halt: float = 1.0
     """Back to the standing pose: a robot that sits down in mid-stride falls on its nose."""
     sit: float = 2.0
@@ -88,26 +97,39 @@ class Deployment:
         robot: Robot | None = None,
         seed: int = 0,
         command: BrainstemCommand | None = None,
+        driver: Driver | None = None,
         recorder: FlightRecorder | None = None,
         guard: Guard | None = None,
         lock: CommanderLock | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """By default the robot is the one that the policy was trained for, and the command is the policy's own."""
+        """By default the robot is the one that the policy was trained for, and the command is the policy's own.
+
+        A policy that can be driven follows its driver instead, by default at a slow walk, unless a command is given.
+        """
+        if driver is not None:
+            check_drivable(policy)
         self.link, self.policy, self.armed, self.seed, self.command = link, policy, armed, seed, command
         self.robot, self.controller = robot or robot_of(policy), policy.controller(1)
         self.schedule, self.limits = schedule or Schedule(), limits or Limits()
         self.outcome = Outcome()
         self._recorder, self._guard, self._lock, self._report = recorder, guard, lock, report
         self._stops, self._parent = 0, os.getppid()
+        self._driver: Driver = driver or ConstantDriver()
+        self._steering = Steering(fixed=command) if drivable(policy) else None
+        self._wish, self._memory = STAND, None
         self._phase = ""
         self._next_tick = self._next_report = 0.0
         self.calibration: Calibration | None = None
         self.safety: Safety
 
-    def stop(self) -> None:
-        """Ask the robot to sit down and be damped; a second call damps it at once."""
-        self._stops += 1
+    def stop(self, *, once: bool = False) -> None:
+        """Ask the robot to sit down and be damped; a second call damps it at once.
+
+        once: not a second call if the driver was at our terminal, which says more than once that it is gone.
+        """
+        if not (once and self._stops and self._driver.at_terminal):
+            self._stops += 1
 
     def run(self) -> Outcome:
         """Fly, and return the results. Whatever happens after the first command, the last one is damping.
@@ -119,6 +141,9 @@ class Deployment:
             self._say(f"  {what}: {found}")
         self._enter("calibration")
         self._calibrate()
+        received = self.link.newest()
+        if received is not None and (refusal := self._driver.refusal(received)):
+            raise UserError(refusal)
         try:
             self._fly()
         finally:
@@ -147,9 +172,14 @@ class Deployment:
         for phase, targets in rising:
             if not self._follow(phase, targets):
                 break
-        sitting = (("halt", self._ramp(standing, schedule.halt)), ("sit", self._ramp(LOW, schedule.sit)))
-        for phase, targets in sitting[self._phase not in ("hold", "policy") :]:
-            if self.safety.fault is None and self._stops < 2 and not self._orphaned():
+        sitting = (
+            ("stop", self._act(schedule.stop, standing=True)),
+            ("halt", self._ramp(standing, schedule.halt)),
+            ("sit", self._ramp(LOW, schedule.sit)),
+        )
+        skipped = {"policy": 0 if self._steering else 1, "hold": 1}.get(self._phase, 2)
+        for phase, targets in sitting[skipped:]:
+            if self.safety.fault is None and self._stops < 2 and not self._dropped():
                 self._follow(phase, targets)
         self.outcome.fault, self.outcome.warm = self.safety.fault, self.outcome.warm or self.safety.warm
         if self.outcome.fault is not None:
@@ -170,21 +200,32 @@ class Deployment:
             self._send(self.safety.command(hold, self.link.now()))
             if self.safety.fault is not None:
                 return False
-            if ending := self._ending(sitting=phase in ("halt", "sit")):
+            sitting = phase in SITTING
+            if not sitting:
+                self._ask_the_driver()
+            if ending := self._ending(sitting=sitting):
                 self.outcome.stopped = ending
                 return False
-            if target is None:
-                return True
+            if target is None or (self._driver.finished and not sitting):
+                return target is None
 
     def _ending(self, *, sitting: bool) -> str:
         """Why the phase must end now; empty if it need not. A robot that sits down already goes on sitting down."""
-        if self._orphaned():
+        if self._dropped() or (self._orphaned() and not sitting):
             return "its parent process died"
         if self._stops > sitting:
             return "stopped by the operator"
+        if not sitting and (self._driver.ending or stop_pressed(self.link.newest())):
+            return self._driver.ending or "stopped by the remote"
         if self._guard is not None and not sitting and not self._guard.alive:
             return "its guard process died"
         return ""
+
+    def _ask_the_driver(self) -> None:
+        """Take over what is wanted now."""
+        received = self.link.newest()
+        if received is not None:
+            self._wish = self._driver.wish(received, self.link.now())
 
     def _ramp(self, goal: Array, seconds: float) -> Iterator[Array]:
         """Targets that lead smoothly to a goal: from the measured pose at first, later from the last target.
@@ -195,14 +236,17 @@ class Deployment:
         while (share := (self.link.now() - started) / seconds) < 1.0:
             yield begin + (goal - begin) * (3 - 2 * share) * share**2
 
-    def _act(self, seconds: float) -> Iterator[Array]:
-        """Targets (leg, 3) of the policy, rad."""
+    def _act(self, seconds: float, *, standing: bool = False) -> Iterator[Array]:
+        """Targets (leg, 3) of the policy, rad; standing: of one that goes on, is told to stand, and then stands."""
         assert self.calibration is not None
         zero, tare = self.calibration.torque_zero, self.calibration.foot_tare
-        controller, command, target = self.controller, self.command, self.robot.mid
-        memory = controller.reset([self.seed], command)
-        started = due = self.link.now()
+        controller, command, target = self.controller, self.command, self.safety.reference
+        memory = self._memory if standing else controller.reset([self.seed], command)
+        steering, started = self._steering, self.link.now()
+        due = started
         while (now := self.link.now()) < started + seconds:
+            if standing and steering is not None and steering.stands:
+                return
             state = self.safety.state
             if now >= due - TICK / 4 and state is not None:
                 due = max(due, now - CONTROL_DT) + CONTROL_DT
@@ -215,11 +259,16 @@ class Deployment:
                     rotation_of(quaternion[None])[:, 2],
                     state.angular_velocity[None],
                 )
+                wish = STAND if standing else self._wish
+                if steering is not None:
+                    command = steering.step(wish, state, state.foot_force - tare)
+                    if news := steering.news(self._driver.note, now):
+                        self._say(news)
                 memory, action = controller.act(memory, observation, command)
-                target = self.robot.targets(action[0])
+                self._memory, target = memory, self.robot.targets(action[0])
                 if self._recorder is not None:
                     neurons = controller.signals(memory).get("neurons")
-                    self._recorder.think(action[0], None if neurons is None else neurons[0])
+                    self._recorder.think(action[0], None if neurons is None else neurons[0], wish)
             yield target
 
     def _enter(self, phase: str) -> None:
@@ -306,13 +355,17 @@ class Deployment:
     def _orphaned(self) -> bool:
         return os.getppid() != self._parent
 
+    def _dropped(self) -> bool:
+        """Whether to damp at once because the parent process died. A shell that dies with its terminal is no reason."""
+        return self._orphaned() and not self._driver.at_terminal
+
 
 @contextmanager
 def stopped_by_signals(deployment: Deployment) -> Iterator[None]:
     """Ctrl-C, a closed terminal and a polite kill ask the deployment to stop instead of ending the process."""
 
-    def stop(_: int, __: FrameType | None) -> None:
-        deployment.stop()
+    def stop(number: int, _: FrameType | None) -> None:
+        deployment.stop(once=number == signal.SIGHUP)
 
     before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
     try:

@@ -119,8 +119,8 @@ def damping_command() -> Command:
     return Command(np.full(TABLE, POSITION_STOP), np.zeros(TABLE), np.full(TABLE, DAMPING_KD))
 
 
-def encode_state(state: State) -> bytes:
-    """The LowState datagram of a state, as the robot sends it."""
+def encode_state(state: State, remote: bytes = b"") -> bytes:
+    """The LowState datagram of a state, as the robot sends it, with the bytes of its remote."""
     message = np.zeros((), LOW_STATE)
     message["levelFlag"] = LOW_LEVEL
     message["imu"]["quaternion"], message["imu"]["gyroscope"] = state.quaternion, state.angular_velocity
@@ -132,6 +132,7 @@ def encode_state(state: State) -> bytes:
     motors["temperature"] = _theirs(state.temperature)
     message["footForce"] = np.clip(np.round(state.foot_force[_LEGS]), -32768, 32767)
     message["tick"] = state.tick % 2**32
+    message["wirelessRemote"][: len(remote)] = np.frombuffer(remote, np.uint8)
     return _signed(message)
 
 
@@ -151,6 +152,12 @@ def decode_state(data: bytes) -> State:
         temperature=_ours(motors["temperature"]),
         foot_force=message["footForce"][_LEGS].astype(np.float64),
     )
+
+
+def remote_in(data: bytes) -> bytes:
+    """The bytes of the remote in a LowState datagram that `decode_state` takes."""
+    remote: NDArray[np.uint8] = np.frombuffer(data, LOW_STATE)[0]["wirelessRemote"]
+    return remote.tobytes()
 
 
 def encode_command(command: Command) -> bytes:

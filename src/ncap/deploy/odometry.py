@@ -45,6 +45,22 @@ def feet(position: Array, velocity: Array) -> tuple[Array, Array]:
     return np.stack((forward, left, up), axis=-1) + HIPS, np.stack((d_forward, d_left, d_up), axis=-1)
 
 
+def trunk_velocity(
+    angular_velocity: Array, position: Array, velocity: Array, foot_force: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """(velocity of the trunk in its own frame in m/s (T, 3), whether a foot stands (T,)); 0 where none does.
+
+    From angular velocity (T, 3) in rad/s, joint positions and velocities (T, leg, 3) in rad and rad/s, and foot forces
+    (T, leg) in N.
+    """
+    place, speed = feet(position, velocity)
+    speed[..., 0] -= FOOT_RADIUS * (velocity[..., 1] + velocity[..., 2] + angular_velocity[:, None, 1])  # feet roll
+    standing = (foot_force > STANDING).astype(float)
+    backward = speed + np.cross(angular_velocity[:, None], place)
+    grounded = standing.sum(axis=1)
+    return -(backward * standing[..., None]).sum(axis=1) / np.maximum(grounded, 1.0)[:, None], grounded > 0
+
+
 def reckon(
     time: Array, quaternion: Array, angular_velocity: Array, position: Array, velocity: Array, foot_force: Array
 ) -> tuple[Array, Array]:
@@ -53,13 +69,9 @@ def reckon(
     From time (T,) in s, orientation (T, 4), angular velocity (T, 3) in rad/s, joint positions and velocities
     (T, leg, 3) in rad and rad/s, and foot forces (T, leg) in N.
     """
-    place, speed = feet(position, velocity)
-    speed[..., 0] -= FOOT_RADIUS * (velocity[..., 1] + velocity[..., 2] + angular_velocity[:, None, 1])  # feet roll
-    standing = (foot_force > STANDING).astype(float)
-    backward = speed + np.cross(angular_velocity[:, None], place)
-    grounded = standing.sum(axis=1)
-    trunk = -(backward * standing[..., None]).sum(axis=1) / np.maximum(grounded, 1.0)[:, None]
-    last = np.maximum.accumulate(np.where(grounded > 0, np.arange(len(time)), 0))
+    place, _ = feet(position, velocity)
+    trunk, grounded = trunk_velocity(angular_velocity, position, velocity, foot_force)
+    last = np.maximum.accumulate(np.where(grounded, np.arange(len(time)), 0))
     trunk = trunk[last]  # in the air: as fast as when the last foot left the ground
     rotation = rotation_of(quaternion)
     steps = np.diff(time, prepend=time[:1])[:, None]

@@ -66,6 +66,8 @@ class Received(NamedTuple):
     state: State
     at: float
     """Time of arrival by the link's clock, s."""
+    remote: bytes = b""
+    """What the robot's remote said, as `ncap.deploy.remote` reads it."""
 
 
 class Fault(NamedTuple):
@@ -141,7 +143,7 @@ class Safety:
 
     def _is_new(self, received: Received) -> bool:
         """Whether the robot's clock has moved on. Follows that clock, and how long its messages take at best."""
-        state, at = received
+        state, at = received.state, received.at
         if self.state is None:
             elapsed = 0.0
         else:

@@ -29,6 +29,7 @@ from ncap.deploy.messages import (
     decode_command,
     encode_state,
 )
+from ncap.deploy.remote import Remote, encode_remote
 from ncap.errors import UserError, unknown_name
 from ncap.plan import LEGS
 from ncap.sim.a1 import A1
@@ -103,8 +104,12 @@ class Twin:
         robot: Robot = A1,
         terrain: Terrain | None = None,
         faults: Sequence[tuple[float, str]] = (),
+        remote: Sequence[tuple[float, Remote | None]] = (),
     ) -> None:
-        """Put a robot on its belly; faults are (time in s, name) of what will go wrong."""
+        """Put a robot on its belly; faults are (time in s, name) of what will go wrong.
+
+        remote: (time in s, what its remote says from then on, None: nothing); before the first it is silent.
+        """
         check_seed(seed)
         self.gap = gap or Gap()
         self.world = World(robot, terrain or Flat())
@@ -138,6 +143,7 @@ class Twin:
         self._faults: dict[str, float] = {}
         self._coming = sorted(check_fault_at(moment, name) for moment, name in faults)
         self._frozen_tick = 0
+        self._remote, self._remotes = encode_remote(None), sorted(remote, key=_moment)
         self._lie_down()
 
     @property
@@ -164,6 +170,8 @@ class Twin:
         while self.steps < round(until * RATE):
             while self._coming and self._coming[0][0] <= self.time:
                 self.inject(self._coming.pop(0)[1])
+            while self._remotes and self._remotes[0][0] <= self.time:
+                self._remote = encode_remote(self._remotes.pop(0)[1])
             self._listen()
             mujoco.mj_step(self._model, self._data)
             self.steps += 1
@@ -257,13 +265,21 @@ class Twin:
                 torque=torque,
                 temperature=temperature,
                 foot_force=foot_force,
-            )
+            ),
+            self._remote,
         )
         if "short" in faults:
             return encoded[:-100]
         if "corrupt" in faults:
             return encoded[:200] + bytes([encoded[200] ^ 1]) + encoded[201:]
         return encoded
+
+
+def _moment(said: tuple[float, Remote | None]) -> float:
+    """The time in s of what a remote says, if it can come at that time."""
+    if not 0 <= said[0] < np.inf:
+        raise UserError(f"a remote says something at a time of 0 s or later, not at {said[0]:g} s")
+    return said[0]
 
 
 def check_fault(name: str) -> str:

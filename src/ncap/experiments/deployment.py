@@ -145,10 +145,20 @@ class WatchedLink:
                 self.flight.stop()
 
 
-def fly(twin: TruthfulLink, policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule = SCHEDULE) -> FlightResult:
-    """The results of one flight of a policy to a twin that differs by the gap of that name."""
+def fly(
+    twin: TruthfulLink,
+    policy: TrainedPolicy,
+    gap: str,
+    seed: int,
+    schedule: Schedule = SCHEDULE,
+    command: float | None = None,
+) -> FlightResult:
+    """The results of one flight of a policy to a twin that differs by the gap of that name.
+
+    A policy that can be driven walks slowly, unless a command is given.
+    """
     link = WatchedLink(twin)
-    link.flight = Deployment(link, policy, armed=True, schedule=schedule, seed=seed)
+    link.flight = Deployment(link, policy, armed=True, schedule=schedule, seed=seed, command=command)
     try:
         outcome = link.flight.run()
     except UserError:
@@ -192,14 +202,16 @@ def fly_once(
         raise unknown_name("gap", gap, GAPS)
     found = find_policy(policy, circuit=circuit, without=without, command=command)
     check_policy(found)
-    return _fly_to_new_twin(found, gap, check_seed(seed), schedule)
+    return _fly_to_new_twin(found, gap, check_seed(seed), schedule, command)
 
 
-def _fly_to_new_twin(policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule) -> FlightResult:
+def _fly_to_new_twin(
+    policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule, command: float | None = None
+) -> FlightResult:
     """One flight to a twin in another process over LCM."""
     try:
         with stepped_twin(GAPS[gap], seed, robot_of(policy)) as twin:
-            return fly(twin, policy, gap, seed, schedule)
+            return fly(twin, policy, gap, seed, schedule, command)
     except ConnectionError as error:
         raise UserError(f"{error}: start the same command again, finished flights are kept") from None
 
