@@ -172,6 +172,7 @@ TASKS["flat-speeds"] = replace(
     rewards=(TRACKING, YAW),
     paces=tuple(Pace(command=c, speed=v) for c, v in ((0.0, 0.2), (0.2, 0.45), (0.45, 0.65), (0.7, 0.95), (0.95, 1.1))),
 )
+TASKS["rough-walk"] = replace(TASKS["bumpy-walk"], name="rough-walk", terrain=Bumpy(bumpiness=1.0))
 for _word in ("flat", "bumpy"):
     TASKS[f"{_word}-drive"] = replace(
         TASKS[f"{_word}-walk"],

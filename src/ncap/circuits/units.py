@@ -194,7 +194,7 @@ class OscillatorGroup:
     """Oscillator units of a circuit, side by side. State: (adaptation (P, n) in [0, 1], active (P, n))."""
 
     def __init__(self, units: Sequence[OscillatorUnit], dt: float) -> None:
-        rate = 4 * dt / np.array([unit.adaptation_time for unit in units])
+        self.rate = 4 * dt / np.array([unit.adaptation_time for unit in units])
         at_rest = np.array([unit.thresholds(0.0) for unit in units]).reshape(-1, 2)
         at_full = np.array([unit.thresholds(1.0) for unit in units]).reshape(-1, 2)
         self.base, self.slope = at_rest.T.copy(), (at_full - at_rest).T.copy()  # (2, n): where bursts stop and start
@@ -204,7 +204,7 @@ class OscillatorGroup:
         )
         self._can_be_tonic = bool(np.isfinite(self.tonic_drive).any())
         ones = np.ones(len(units))
-        self._constants = _Tiled(rate=rate, divisor=1.0 + rate, zero=0.0 * ones, half=0.5 * ones, one=ones)
+        self._constants = _Tiled(rate=self.rate, divisor=1.0 + self.rate, zero=0.0 * ones, half=0.5 * ones, one=ones)
         self._thresholds = _Tiled(stop=self.base[0], less=self.slope[0], start=self.base[1], sooner=self.slope[1])
 
     def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:

@@ -37,8 +37,8 @@ class Body:
     """In which task and with which robot a policy plays."""
 
     task: str | None = None
-    """flat-walk, flat-run, bumpy-walk, bumpy-run, flat-speeds, flat-drive, bumpy-drive, or a Python file that registers
-    a task; by default the task that the policy was trained for."""
+    """flat-walk, flat-run, bumpy-walk, bumpy-run, rough-walk, flat-speeds, flat-drive, bumpy-drive, or a Python file
+    that registers a task; by default the task that the policy was trained for."""
     robot: str | None = None
     """a1, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
 

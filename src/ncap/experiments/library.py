@@ -51,6 +51,8 @@ class Scale:
     """Initial states of the rhythm generator."""
     rollouts: int = 256
     """Episodes of full length that every optimiser is given in the comparison of optimisers."""
+    trials: int = 50
+    """Episodes of rough ground, and pushes of every impulse."""
     mlp_steps: int = 2_000_000
     """Control steps that an MLP is given in the comparison of its settings."""
 
@@ -73,6 +75,7 @@ SCALES: Final = {
         test_seconds=1.5,
         states=4,
         rollouts=16,
+        trials=2,
         mlp_steps=3_000,
     ),
     "laptop": Scale(

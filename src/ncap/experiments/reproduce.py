@@ -19,6 +19,7 @@ from ncap.experiments import (
     parameters,
     performance,
     physics,
+    posture,
     units,
     variable_speed,
     weights,
@@ -56,6 +57,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "mlp-evolution": Experiment(run=mlp_evolution.run, tasks=mlp_evolution.TASKS, only_by_name=True),
     "physics": Experiment(run=physics.run, tasks=PAPER_TASKS, only_by_name=True),
     "driving": Experiment(run=driving.run, only_by_name=True),
+    "posture": Experiment(run=posture.run, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""

@@ -51,8 +51,8 @@ class Training:
     """Everything that determines the result of a run. `filled` puts in what is left to a default."""
 
     task: Annotated[str, tyro.conf.Positional] = "flat-walk"
-    """flat-walk, flat-run, bumpy-walk, bumpy-run, flat-speeds, flat-drive, bumpy-drive, or a Python file that registers
-    a task."""
+    """flat-walk, flat-run, bumpy-walk, bumpy-run, rough-walk, flat-speeds, flat-drive, bumpy-drive, or a Python file
+    that registers a task."""
     algorithm: str = "evolution"
     """evolution, ppo or d4pg."""
     policy: str | None = None

@@ -66,8 +66,8 @@ class Brainstem:
     most_correction: float = 0.2
     """Largest correction of the speed, m/s."""
     settling: float = 0.8
-    """Time after standing in which it goes slowly straight ahead, and then as long in which it turns more and more, s. A
-    rhythm that begins anew lifts several legs at once; a robot that turns or trots before its gait is there falls."""
+    """Time after standing in which it goes slowly straight ahead, and then as long in which it turns more and more, s.
+    A rhythm that begins anew lifts several legs at once; a robot that turns or trots before its gait is there falls."""
     first_speed: float = 0.2
     """Largest speed that is said while it settles, m/s: a walk."""
 

@@ -25,6 +25,7 @@ SECTIONS: Final = {
     "algorithms": ("Algorithms", "Evolution, PPO and D4PG against steps and CPU time."),
     "evolution": ("Optimisers", "Rollouts that CMA-ES and ARS need to learn the flat walk."),
     "mlp-evolution": ("MLPs under evolution", "Settings of evolution for an MLP, one changed at a time."),
+    "pushes": ("Pushes", "Share of walks that survive a push, against its impulse."),
     "deployment": ("Deployment", "Flights on a twin of the robot, across gaps between model and robot."),
 }
 """{file name without ending: (title, what it shows)}, in the order of the page."""
