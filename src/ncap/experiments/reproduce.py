@@ -18,6 +18,7 @@ from ncap.experiments import (
     parameters,
     performance,
     physics,
+    righting,
     units,
     variable_speed,
     weights,
@@ -54,6 +55,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
     "physics": Experiment(run=physics.run, tasks=PAPER_TASKS, only_by_name=True),
     "driving": Experiment(run=driving.run, only_by_name=True),
+    "righting": Experiment(run=righting.run, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
