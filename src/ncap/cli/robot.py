@@ -74,6 +74,7 @@ def twin(
     seed: int = 0,
     gap: Annotated[Gap, tyro.conf.OmitArgPrefixes] = NO_GAP,
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
+    lying: str = "belly",
 ) -> None:
     """Simulate an A1 on an LCM network in real time, as different from the trained one as you like.
 
@@ -85,6 +86,7 @@ def twin(
         seed: Seed of noise, bias and lost messages.
         gap: How this robot differs from the simulated one of training.
         fault: What goes wrong, and when; a wrong name lists the valid ones.
+        lying: What it lies on: belly, back, left or right.
 
     """
     from ncap.deploy.flight_plan import check_seconds
@@ -100,8 +102,8 @@ def twin(
             faults.append((float(moment), name))
         except ValueError:
             raise UserError(f"a fault is written like silence@12, not {word!r}") from None
-    address, robot = lcm_url(link), Twin(gap, seed=seed, faults=faults)
-    _say(f"a twin lies on its belly at {link}")
+    address, robot = lcm_url(link), Twin(gap, seed=seed, faults=faults, lying=lying)
+    _say(f"a twin lies on its {lying} at {link}")
     serve(robot, address, seconds)
     _say(
         f"{robot.heard} commands heard; dropped: {robot.malformed} malformed, {robot.refused} not finite, {robot.noise}"

@@ -33,8 +33,8 @@ from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]
 
-PHASES: Final = ("contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping")
-"""Phases of a flight; a log keeps their numbers."""
+PHASES: Final = ("contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping", "right")
+"""Phases of a flight, in the order in which they were added: a log keeps their numbers."""
 LONGEST: Final = 20_000
 """Longest recording in control steps, ten minutes: of a longer flight its end is kept; the log keeps everything."""
 DEFAULT_TASK: Final = "flat-walk"

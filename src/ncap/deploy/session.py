@@ -18,13 +18,17 @@ from ncap.trained import TrainedPolicy
 
 
 def open_link(name: str, seed: int, robot: Robot) -> Link:
-    """The link of that name: lcm://…, sdk or twin. Only the twin needs the simulator, the seed and the robot."""
+    """The link of that name: lcm://…, sdk, twin, or twin:back (left, right).
+
+    Only the twin needs the simulator, the seed and the robot.
+    """
     if name == "sdk":
         return SdkLink()
-    if name == "twin":
+    kind, _, lying = name.partition(":")
+    if kind == "twin":
         from ncap.deploy.twin import Twin
 
-        return TwinLink(Twin(seed=seed, robot=robot))
+        return TwinLink(Twin(seed=seed, robot=robot, lying=lying or "belly"))
     return LcmLink(lcm_url(name))
 
 
@@ -52,6 +56,7 @@ def fly(
             link,
             policy,
             armed=plan.arm,
+            right=plan.right,
             schedule=schedule or Schedule(policy=plan.seconds),
             robot=robot,
             seed=plan.seed,
