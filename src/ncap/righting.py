@@ -23,8 +23,8 @@ ATTEMPTS: Final = 4
 """Attempts after which a robot gives up."""
 LEVEL: Final = float(np.cos(np.deg2rad(45.0)))
 """Cosine of the largest angle between the vertical and the trunk's, at which a robot lies on its belly or back."""
-UPRIGHT: Final = float(np.cos(np.deg2rad(15.0)))
-"""The same of a robot that stands."""
+UPRIGHT: Final = float(np.cos(np.deg2rad(35.0)))
+"""The same of a robot that has risen: on a plane it is nearly level, but on bumps it may stand on a slope."""
 NEAR: Final = 0.35
 """Largest difference of a joint from the standing pose in a robot that stands, rad: a loaded leg gives way a little."""
 _LEFT: Final = np.array([leg in QUADRUPED.groups["side"]["L"] for leg in LEGS])

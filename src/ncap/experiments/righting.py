@@ -13,7 +13,7 @@ from ncap.analysis import plots
 from ncap.errors import UserError
 from ncap.experiments.library import Library, Scale
 from ncap.report.tables import write_table
-from ncap.righting import ROLL, UPRIGHT, GettingUp, Lying, lying_on
+from ncap.righting import ROLL, GettingUp, Lying, lying_on
 from ncap.sim.a1 import A1
 from ncap.sim.camera import Camera
 from ncap.sim.simulation import Measurements, Simulation
@@ -31,6 +31,8 @@ LIMP_SECONDS: Final = 1.5
 """Time of a fall, in which the motors only brake, s."""
 LIMP_KD: Final = 5.0
 """Damping of the motors meanwhile, N m s / rad, as after a fault on a robot."""
+UPRIGHT: Final = float(np.cos(np.deg2rad(15.0)))
+"""Cosine of the largest angle between the vertical and the trunk's in a robot that stands."""
 HEIGHT_MARGIN: Final = 0.15
 """Share by which the trunk of a robot that stands may be higher or lower than in the standing pose."""
 LYING: Final[tuple[Lying, ...]] = ("back", "left", "right", "belly")
