@@ -14,7 +14,7 @@ errors
 plan seeding rotations registry files threads events
 params
 circuits sim
-policies rewards
+policies rewards righting
 tasks
 rollouts
 analysis

@@ -148,9 +148,13 @@ class Arena:
 
     def step(self, alive: Indices, action: Array) -> Outcome:
         """One control step of the individuals `alive`, with actions (P, leg, joint) in [-1, 1]."""
-        failed = self.simulation.step(alive, self.task.robot.targets(action))
+        return self.move(alive, self.task.robot.targets(action))
+
+    def move(self, alive: Indices, targets: Array) -> Outcome:
+        """One control step of the individuals `alive` with joint targets (P, leg, 3) in rad, whatever actions reach."""
+        failed = self.simulation.step(alive, targets)
         self.measured = now = self.simulation.measure()
-        diverged = np.zeros(len(action), bool)
+        diverged = np.zeros(len(targets), bool)
         diverged[failed] = True
         limit = np.deg2rad(self.task.fall_deg)
         upright = (np.abs(roll_of(now.up)) <= limit) & (np.abs(pitch_of(now.up)) <= limit)

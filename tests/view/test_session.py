@@ -12,6 +12,7 @@ from ncap.sim.terrain import Bumpy, Grid
 from ncap.tasks import find_task
 from ncap.trained import find_policy, load
 from ncap.view.brain import Brain, toggled
+from ncap.view.controls import GET_UP, START_ANEW
 from ncap.view.paths import Paths
 from ncap.view.session import FALL_PAUSE, FIRST_SPEED, MAX_PUSH, Session
 
@@ -217,8 +218,9 @@ def test_a_pushed_robot_slides_on_ice_as_far_as_friction_lets_it():
     assert position(live)[0] - start == pytest.approx(0.210, rel=0.08)
 
 
-def test_a_fallen_robot_is_counted_and_soon_stands_again_in_another_episode():
+def test_a_fallen_robot_is_counted_and_if_wanted_soon_stands_again_in_another_episode():
     live = session(seed=5)
+    live.change(after_fall=START_ANEW)
     play(live, 0.6)
     live.push("left", MAX_PUSH)
     play(live, 0.9)
@@ -228,6 +230,66 @@ def test_a_fallen_robot_is_counted_and_soon_stands_again_in_another_episode():
     assert not live.reading().fallen
     assert live.seed == 6
     assert live.time < 1.0
+
+
+def thrown() -> Session:
+    """A session whose robot a blow has just thrown."""
+    live = session(seed=5)
+    play(live, 0.6)
+    live.push("left", MAX_PUSH)
+    play(live, 0.9)
+    assert live.reading().fallen
+    return live
+
+
+def test_a_fallen_robot_gets_up_where_it_lies_and_its_circuit_begins_anew():
+    live = thrown()
+    place = position(live).copy()
+    play(live, FALL_PAUSE)
+    assert live.reading().getting_up
+    while live.reading().fallen and live.time < 20.0:
+        live.step()
+    assert (live.falls, live.seed) == (1, 5)  # still the same episode
+    assert np.linalg.norm(position(live) - place) < 1.0
+    assert live.arena.measured.up[0, 2] > np.cos(np.deg2rad(15))
+    fresh = Brain(load("untrained"), live.brain.command)
+    fresh.reset(5)
+    np.testing.assert_array_equal(live.brain._state.signals, fresh._state.signals)
+    start = live.time
+    play(live, 2.0)
+    assert live.time > start + 1.9  # it walks on
+    assert live.falls == 1
+    assert live.reading().speed > 0.05
+
+
+def test_the_choice_after_a_fall_may_change_while_the_robot_gets_up():
+    live = thrown()
+    play(live, FALL_PAUSE)
+    assert live.reading().getting_up
+    live.change(after_fall=START_ANEW)
+    live.step()
+    assert not live.reading().fallen
+    assert (live.seed, live.time) == (6, 0.0)
+    with pytest.raises(UserError, match="start anew"):
+        live.change(after_fall="cry")
+
+
+def test_a_robot_too_weak_to_get_up_starts_anew_in_the_end():
+    live = thrown()
+    live.change(kp=10.0, kd=20.0, trunk_mass_scale=2.5)
+    for _ in range(round(60.0 / live.control_dt)):
+        live.step()
+        if live.seed == 6:
+            break
+    assert (live.seed, live.time) == (6, 0.0)
+
+
+def test_a_robot_whose_joints_do_not_reach_the_poses_starts_anew(monkeypatch):
+    monkeypatch.setattr("ncap.view.session.within", lambda low, high: False)
+    live = session()
+    assert live.controls.after_fall == START_ANEW
+    with pytest.raises(UserError, match="joints of robot a1 do not reach"):
+        live.change(after_fall=GET_UP)
 
 
 def test_a_ghost_with_the_same_policy_is_in_the_same_place():

@@ -76,6 +76,20 @@ def test_wishes_are_obeyed_and_bad_ones_refused_without_harm(page):
     assert not page._panel._handles["command"].disabled
 
 
+def test_what_follows_a_fall_is_a_choice_that_is_shown_as_it_is(page):
+    menu = page._panel._handles["after_fall"]
+    assert (menu.value, tuple(menu.options)) == ("get up", ("get up", "start anew"))
+    page._panel._wish(after_fall="start anew")
+    page.run(0.05)
+    assert page.session.controls.after_fall == "start anew"
+    page._panel._wish(after_fall="cry", pace=1.0)
+    page.run(0.05)
+    assert page.session.controls.after_fall == menu.value == "start anew"
+    page._panel._wish(after_fall="get up", pace=1.0)
+    page.run(0.05)
+    assert page.session.controls.after_fall == menu.value == "get up"
+
+
 class Visit:
     """The event of a widget that somebody touched."""
 

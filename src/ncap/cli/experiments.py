@@ -125,8 +125,9 @@ def reproduce(
     """Redo figures of the paper: train what is missing, measure, draw. Finished parts are kept, so it can be stopped.
 
     Names: gaits, units, performance, footfalls, parameters, generalization, weights, variable-speed, algorithms; or
-    all of these. Two more are done only when they are named: evolution compares optimisers, deployment flies policies
-    on a twin of the robot. Start it in several terminals with the same folder, and they share the work.
+    all of these. Others are done only when they are named: evolution compares optimisers, deployment flies policies on
+    a twin of the robot, righting lets the robot fall and get up. Start it in several terminals with the same folder,
+    and they share the work.
 
     Args:
         names: Experiments, by default all.

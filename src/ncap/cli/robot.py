@@ -76,6 +76,7 @@ def twin(
     gap: Annotated[Gap, tyro.conf.OmitArgPrefixes] = NO_GAP,
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
     remote: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
+    lying: str = "belly",
 ) -> None:
     """Simulate an A1 on an LCM network in real time, as different from the trained one as you like.
 
@@ -88,6 +89,7 @@ def twin(
         gap: How this robot differs from the simulated one of training.
         fault: What goes wrong, and when; a wrong name lists the valid ones.
         remote: What its remote says, and from when on: centre, forward, left, right, stop or silent.
+        lying: What it lies on: belly, back, left or right.
 
     """
     from ncap.deploy.flight_plan import check_seconds
@@ -103,8 +105,8 @@ def twin(
         if name not in NAMED:
             raise unknown_name("word of a remote", name, NAMED)
     address, script = lcm_url(link), [(moment, NAMED[name]) for moment, name in said]
-    robot = Twin(gap, seed=seed, faults=faults, remote=script)
-    _say(f"a twin lies on its belly at {link}")
+    robot = Twin(gap, seed=seed, faults=faults, remote=script, lying=lying)
+    _say(f"a twin lies on its {lying} at {link}")
     serve(robot, address, seconds)
     _say(
         f"{robot.heard} commands heard; dropped: {robot.malformed} malformed, {robot.refused} not finite, {robot.noise}"

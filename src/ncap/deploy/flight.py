@@ -35,7 +35,7 @@ from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]
 
-PHASES: Final = ("contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping", "stop")
+PHASES: Final = ("contract", "calibration", "low", "stand", "hold", "policy", "halt", "sit", "damping", "stop", "right")
 """Phases of a flight; a log keeps their numbers, so that new ones stand at the end."""
 LONGEST: Final = 20_000
 """Longest recording in control steps, ten minutes: of a longer flight its end is kept; the log keeps everything."""

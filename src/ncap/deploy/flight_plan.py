@@ -18,11 +18,14 @@ class FlightPlan:
     """Where a policy flies, for how long, and whether commands are sent."""
 
     link: str
-    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), sdk, or twin (a simulated robot in this process)."""
+    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), sdk, or twin (a simulated robot in this process, on its
+    belly; twin:back, twin:left and twin:right lie otherwise)."""
     arm: bool = False
     """Send commands: the robot will move."""
     rearm: bool = False
     """Take back the fault that ended the last flight, after you have looked at the robot."""
+    right: bool = False
+    """Turn a robot that lies on its back or side onto its belly before it rises."""
     seconds: float | None = None
     """Time for which the policy drives, s; by default 15, and with --drive until the driver ends it."""
     drive: str = "none"

@@ -1,4 +1,4 @@
-"""The control loop: from a robot that lies on its belly to a walk and back, phase by phase, damping at every end.
+"""The control loop: from a robot that lies on the ground to a walk and back, phase by phase, damping at every end.
 
 One tick every 2 ms: wait, take the newest state, let the safety layer judge it, ask the phase for its target, send what
 the safety layer makes of it. The policy acts every 30 ms; the motors' PD runs at the robot's own rate in between.
@@ -7,7 +7,7 @@ the safety layer makes of it. The policy acts every 30 ms; the motors' PD runs a
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -23,21 +23,27 @@ from ncap.deploy.flight import FlightRecorder
 from ncap.deploy.guard import Guard
 from ncap.deploy.link import Link
 from ncap.deploy.lock import CommanderLock
-from ncap.deploy.messages import Command, damping_command
+from ncap.deploy.messages import Command, State, damping_command
 from ncap.deploy.remote import stop_pressed
 from ncap.deploy.safety import Fault, Limits, Safety
 from ncap.deploy.wishes import STAND
 from ncap.errors import UserError
-from ncap.plan import LEGS
 from ncap.policies.controller import Command as BrainstemCommand
+from ncap.righting import ATTEMPTS, CROUCH, GettingUp, Lying, lying_on
 from ncap.rotations import rotation_of
 from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]
 
-LOW: Final = np.array(((0.0, 1.2, -2.5),) * len(LEGS))
-"""(leg, 3) the crouch on the way up and on the way down, trunk 9 cm above the ground, rad."""
+LOW: Final = CROUCH
+"""(leg, 3) the crouch on the way up and on the way down, rad."""
+LIES_ON: Final[dict[Lying, str]] = {
+    "belly": "its belly",
+    "back": "its back",
+    "left": "its left side",
+    "right": "its right side",
+}
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, a closed terminal."""
 SITTING: Final = ("stop", "halt", "sit")
@@ -92,6 +98,7 @@ class Deployment:
         policy: TrainedPolicy,
         *,
         armed: bool = False,
+        right: bool = False,
         schedule: Schedule | None = None,
         limits: Limits | None = None,
         robot: Robot | None = None,
@@ -106,9 +113,11 @@ class Deployment:
         """By default the robot is the one that the policy was trained for, and the command is the policy's own.
 
         A policy that can be driven follows its driver instead, by default at a slow walk, unless a command is given.
+        right: turn a robot that lies on its back or side onto its belly first; otherwise it is refused.
         """
         if driver is not None:
             check_drivable(policy)
+        self.right = right
         self.link, self.policy, self.armed, self.seed, self.command = link, policy, armed, seed, command
         self.robot, self.controller = robot or robot_of(policy), policy.controller(1)
         self.schedule, self.limits = schedule or Schedule(), limits or Limits()
@@ -144,6 +153,11 @@ class Deployment:
         received = self.link.newest()
         if received is not None and (refusal := self._driver.refusal(received)):
             raise UserError(refusal)
+        lying = self._lying()
+        if lying != "belly" and not self.right:
+            raise UserError(
+                f"the robot lies on {LIES_ON[lying]}: put it on its belly, or let it roll over with --right"
+            )
         try:
             self._fly()
         finally:
@@ -169,21 +183,60 @@ class Deployment:
             ("hold", self._ramp(standing, schedule.hold)),
             ("policy", self._act(schedule.policy)),
         )
-        for phase, targets in rising:
+        on_belly = self._roll_over()
+        for phase, targets in rising if on_belly else ():
             if not self._follow(phase, targets):
                 break
-        sitting = (
+        sitting: Sequence[tuple[str, Iterator[Array]]] = (
             ("stop", self._act(schedule.stop, standing=True)),
             ("halt", self._ramp(standing, schedule.halt)),
             ("sit", self._ramp(LOW, schedule.sit)),
         )
         skipped = {"policy": 0 if self._steering else 1, "hold": 1}.get(self._phase, 2)
-        for phase, targets in sitting[skipped:]:
+        for phase, targets in sitting[skipped:] if on_belly else ():
             if self.safety.fault is None and self._stops < 2 and not self._dropped():
                 self._follow(phase, targets)
         self.outcome.fault, self.outcome.warm = self.safety.fault, self.outcome.warm or self.safety.warm
         if self.outcome.fault is not None:
             self._say(f"FAULT {self.outcome.fault.kind}: {self.outcome.fault.detail}")
+
+    def _lying(self) -> Lying:
+        """The part on which the robot lies, by the newest state."""
+        received = self.link.newest()
+        if received is None or not abs(np.linalg.norm(received.state.quaternion) - 1.0) < 0.1:
+            return "belly"  # what is no orientation is left to the safety layer
+        return lying_on(up_of(received.state))
+
+    def _roll_over(self) -> bool:
+        """Turn a robot that lies on its back or side onto its belly. Returns whether the flight goes on.
+
+        Only here no tilt is a fault. A dry run, in which the robot stays as it lies, ends behind this phase.
+        """
+        if self._lying() == "belly":
+            return True
+        with self.safety.any_tilt():
+            goes_on = self._follow("right", self._roll())
+        if goes_on and not self.armed:
+            self._say(f"  the robot still lies on {LIES_ON[self._lying()]}: the dry run ends here")
+            return False
+        return goes_on
+
+    def _roll(self) -> Iterator[Array]:
+        """Targets (leg, 3) of the way to the belly, rad; a fault if the robot does not get there."""
+        way, move = GettingUp(self.safety.reference, None, attempts=ATTEMPTS if self.armed else 1), ""
+        before = self.link.now()
+        while way.state == "moving" and self.safety.state is not None:
+            now = self.link.now()
+            target = way.step(up_of(self.safety.state), self.safety.state.joint_position, now - before)
+            before = now
+            if way.state == "moving":
+                if way.move != move:
+                    move = way.move
+                    self._say(f"  attempt {way.attempt}: {move}")
+                yield target
+        if way.state == "given up" and self.armed:
+            lies = f"it lies on {LIES_ON[self._lying()]} after {way.attempt} attempts"
+            self.safety.fail("not righted", lies, self.link.now())
 
     def _follow(self, phase: str, targets: Iterator[Array]) -> bool:
         """Send a phase's targets (leg, 3) in rad, one per tick. Returns whether the flight goes on."""
@@ -250,13 +303,12 @@ class Deployment:
             state = self.safety.state
             if now >= due - TICK / 4 and state is not None:
                 due = max(due, now - CONTROL_DT) + CONTROL_DT
-                quaternion = state.quaternion / np.linalg.norm(state.quaternion)
                 observation = self.robot.observation(
                     state.joint_position[None],
                     (state.torque - zero)[None],
                     state.joint_velocity[None],
                     (state.foot_force - tare)[None],
-                    rotation_of(quaternion[None])[:, 2],
+                    up_of(state)[None],
                     state.angular_velocity[None],
                 )
                 wish = STAND if standing else self._wish
@@ -358,6 +410,13 @@ class Deployment:
     def _dropped(self) -> bool:
         """Whether to damp at once because the parent process died. A shell that dies with its terminal is no reason."""
         return self._orphaned() and not self._driver.at_terminal
+
+
+def up_of(state: State) -> Array:
+    """(3,) the vertical in the trunk's frame."""
+    quaternion = state.quaternion / np.linalg.norm(state.quaternion)
+    up: Array = rotation_of(quaternion[None])[0, 2]
+    return up
 
 
 @contextmanager

@@ -6,6 +6,8 @@ fault is latched: whatever is asked afterwards, the answer is damping. Only a pe
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -93,6 +95,7 @@ class Safety:
     def __init__(self, robot: Robot, limits: Limits, *, tick_seconds: float) -> None:
         self.robot, self.limits, self.tick_seconds = robot, limits, tick_seconds
         self.fault: Fault | None = None
+        self._largest_tilt = limits.tilt_deg
         self._low, self._high = np.array(limits.position_low), np.array(limits.position_high)
         self._middle, self._half = (self._low + self._high) / 2, (self._high - self._low) / 2
         self.state: State | None = None
@@ -118,6 +121,15 @@ class Safety:
         if self._previous is not None:
             return self._previous
         return np.zeros(TABLE) if self.state is None else np.clip(self.state.joint_position, self._low, self._high)
+
+    @contextmanager
+    def any_tilt(self) -> Iterator[None]:
+        """Within it, no tilt is a fault: for a robot that is turned onto its belly. All other limits stay in force."""
+        self._largest_tilt = np.inf
+        try:
+            yield
+        finally:
+            self._largest_tilt = self.limits.tilt_deg
 
     def watch(self, received: Received | None, now: float) -> None:
         """Judge what the link last brought at time now in s: the same state again if nothing new came."""
@@ -169,7 +181,7 @@ class Safety:
             self.fail("no orientation", "the quaternion has not length 1", now)
             return
         tilt, hottest = tilt_deg(state.quaternion), float(state.temperature.max())
-        if tilt > limits.tilt_deg:
+        if tilt > self._largest_tilt:
             self.fail("tilt", f"roll or pitch is {tilt:.0f}°", now)
         elif hottest >= limits.hot:
             self.fail("temperature", f"a motor has {hottest:.0f} °C", now)

@@ -21,16 +21,17 @@ from ncap.trained import TrainedPolicy
 
 
 def open_link(name: str, seed: int, robot: Robot, *, paced: bool = False) -> Link:
-    """The link of that name: lcm://…, sdk or twin. Only the twin needs the simulator, the seed and the robot.
+    """The link of that name: lcm://…, sdk, twin, or twin:back (left, right).
 
-    paced: a twin's time is no faster than the clock.
+    Only the twin needs the simulator, the seed and the robot. paced: a twin's time is no faster than the clock.
     """
     if name == "sdk":
         return SdkLink()
-    if name == "twin":
+    kind, _, lying = name.partition(":")
+    if kind == "twin":
         from ncap.deploy.twin import Twin
 
-        return TwinLink(Twin(seed=seed, robot=robot), paced=paced)
+        return TwinLink(Twin(seed=seed, robot=robot, lying=lying or "belly"), paced=paced)
     return LcmLink(lcm_url(name))
 
 
@@ -62,6 +63,7 @@ def fly(
             link,
             policy,
             armed=plan.arm,
+            right=plan.right,
             schedule=schedule or Schedule(policy=plan.policy_seconds),
             robot=robot,
             seed=plan.seed,

@@ -33,7 +33,7 @@ from ncap.deploy.remote import Remote, encode_remote
 from ncap.errors import UserError, unknown_name
 from ncap.plan import LEGS
 from ncap.sim.a1 import A1
-from ncap.sim.robot import Robot
+from ncap.sim.robot import LegTriple, Robot
 from ncap.sim.terrain import Flat, Terrain
 from ncap.sim.world import Variation, World
 
@@ -52,7 +52,13 @@ LARGEST_KD: Final = 20.0
 FIRST_TICK: Final = 123_456
 """What the robot's clock shows at first."""
 LYING: Final = ((0.0, 1.2, -2.65),) * len(LEGS)
-"""(leg, 3) the folded pose from which the robot settles on its belly, rad."""
+"""(leg, 3) the folded pose from which the robot settles on its belly or back, rad."""
+ON_SIDE: Final = ((0.0, 2.0, -1.5),) * len(LEGS)
+"""(leg, 3) the pose in which it lies on a side, rad: with folded legs it would slowly roll onto them."""
+ROLLED: Final = {"belly": (0.0, LYING), "back": (180.0, LYING), "left": (-90.0, ON_SIDE), "right": (90.0, ON_SIDE)}
+"""(roll in degrees, pose) of a robot that lies on this part."""
+DROP: Final = 0.25
+"""Height of the trunk from which it falls onto another part than its belly, m."""
 SETTLE_SECONDS: Final = 2.5
 """Time that it is given to settle, s."""
 LONGEST_STALL: Final = 0.25
@@ -94,7 +100,7 @@ class Truth(NamedTuple):
 
 
 class Twin:
-    """A simulated robot that lies on its belly and follows commands."""
+    """A simulated robot that lies on the ground and follows commands."""
 
     def __init__(
         self,
@@ -105,14 +111,18 @@ class Twin:
         terrain: Terrain | None = None,
         faults: Sequence[tuple[float, str]] = (),
         remote: Sequence[tuple[float, Remote | None]] = (),
+        lying: str = "belly",
     ) -> None:
-        """Put a robot on its belly; faults are (time in s, name) of what will go wrong.
+        """Put a robot on its belly, back, left or right; faults are (time in s, name) of what will go wrong.
 
         remote: (time in s, what its remote says from then on, None: nothing); before the first it is silent.
+        One that does not lie on its belly touches ground and itself with all its parts (contact preset released).
         """
         check_seed(seed)
+        if lying not in ROLLED:
+            raise unknown_name("part to lie on", lying, ROLLED)
         self.gap = gap or Gap()
-        self.world = World(robot, terrain or Flat())
+        self.world = World(robot, terrain or Flat(), contact="default" if lying == "belly" else "released")
         self._model = self.world.variant(
             Variation(friction=self.gap.friction, trunk_mass_scale=self.gap.mass, terrain_seed=seed)
         )
@@ -144,7 +154,7 @@ class Twin:
         self._coming = sorted(check_fault_at(moment, name) for moment, name in faults)
         self._frozen_tick = 0
         self._remote, self._remotes = encode_remote(None), sorted(remote, key=_moment)
-        self._lie_down()
+        self._lie_down(*ROLLED[lying])
 
     @property
     def time(self) -> float:
@@ -193,9 +203,12 @@ class Twin:
             trunk_touches=bool(self._data.sensordata[len(LEGS)] > 0),
         )
 
-    def _lie_down(self) -> None:
+    def _lie_down(self, roll_deg: float, pose: LegTriple) -> None:
         model, data = self._model, self._data
-        data.qpos[:], _ = self.world.standing(model, np.array(LYING) - self.world.robot.mid)
+        data.qpos[:], _ = self.world.standing(model, np.array(pose) - self.world.robot.mid)
+        if roll_deg:
+            half = np.deg2rad(roll_deg) / 2
+            data.qpos[2:7] = DROP, np.cos(half), np.sin(half), 0.0, 0.0
         self._obey(damping_command())
         mujoco.mj_step(model, data, nstep=round(SETTLE_SECONDS * RATE))
         data.qvel[:], data.time = 0.0, 0.0

@@ -20,6 +20,7 @@ from ncap.experiments import (
     performance,
     physics,
     posture,
+    righting,
     units,
     variable_speed,
     weights,
@@ -58,6 +59,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "physics": Experiment(run=physics.run, tasks=PAPER_TASKS, only_by_name=True),
     "driving": Experiment(run=driving.run, only_by_name=True),
     "posture": Experiment(run=posture.run, only_by_name=True),
+    "righting": Experiment(run=righting.run, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""

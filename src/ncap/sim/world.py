@@ -107,6 +107,9 @@ class World:
         joints = [self.model.joint(name) for names in robot.joints for name in names]
         self.position_columns: Indices = np.array([int(joint.qposadr[0]) for joint in joints])
         self.velocity_columns: Indices = np.array([int(joint.dofadr[0]) for joint in joints])
+        limits = [joint.range if self.model.jnt_limited[joint.id] else (-np.inf, np.inf) for joint in joints]
+        self.joint_limits: tuple[Array, Array] = tuple(np.array(limits).T.reshape(2, *robot.mid.shape))
+        """Lowest and highest joint positions that the model allows, (leg, 3) each, rad."""
         self.trunk_id = self.model.body(robot.trunk).id
         self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
         names = (GROUND,) if terrain.grid is None else (GROUND, *BANKS)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ncap.evaluation import STANCE_FORCE
 from ncap.plan import LEGS
-from ncap.view.session import Controls, Reading
+from ncap.view.controls import Controls
+from ncap.view.reading import Reading
 from ncap.view.style import (
     EXCITATORY,
     EXTENSOR,
@@ -42,7 +43,9 @@ KEY: Final = (
 def gait_and_numbers(reading: Reading, controls: Controls) -> str:
     """The gait in large letters, and frequency, speed, cost of transport and reward, or turning, below it."""
     gait, circuit = reading.gait, reading.circuit_gait
-    label = "fallen" if reading.fallen else spoken_gait(gait.label, gait.frequency_hz)
+    label = spoken_gait(gait.label, gait.frequency_hz)
+    if reading.fallen:
+        label = "getting up" if reading.getting_up else "fallen"
     below = "–" if circuit is None else spoken_gait(circuit.label, circuit.frequency_hz)
     cost = "–" if reading.cost_of_transport is None else f"{reading.cost_of_transport:.2f}"
     tiles = (

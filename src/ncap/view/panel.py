@@ -7,7 +7,8 @@ from html import escape
 from typing import Any, Final
 
 from ncap.circuits.animal import PATHWAYS
-from ncap.view.session import MAX_PUSH, PUSHES, Controls
+from ncap.view.controls import AFTER_FALL, Controls
+from ncap.view.session import MAX_PUSH, PUSHES
 from ncap.view.style import MUTED, TEXT
 
 NO_GHOST: Final = "nobody"
@@ -74,6 +75,7 @@ class Panel:
             buttons = gui.add_button_group("", ("play / pause", "step", "reset"))
             buttons.on_click(lambda _: self._order("time", buttons.value))
             self._slider(gui, "pace", "Slow motion (×)", 0.05, controls.pace)
+            self._choice(gui, "after_fall", "After a fall", AFTER_FALL, controls.after_fall)
         with gui.add_folder("Push"):
             strength = gui.add_slider("Strength (N s)", 1.0, MAX_PUSH, 1.0, 12.0)
             sides = gui.add_button_group("", tuple(PUSHES))

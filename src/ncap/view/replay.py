@@ -30,7 +30,7 @@ from ncap.tasks import TASKS, Task
 from ncap.view import style
 from ncap.view.brain import motor_signals
 from ncap.view.diagram import Diagram
-from ncap.view.session import GAIT_WINDOWS
+from ncap.view.reading import GAIT_WINDOWS
 from ncap.view.shapes import Mesh, disc, ground_meshes, robot_meshes
 
 Array = NDArray[np.float64]

@@ -6,9 +6,9 @@ one thread calls everything.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,138 +19,39 @@ from ncap.errors import UserError, unknown_name
 from ncap.evaluation import cost_of_transport, foot_gait, motor_power, own_command, task_for
 from ncap.policies.brainstem import Brainstem
 from ncap.rewards import FALL
+from ncap.righting import GettingUp, within
 from ncap.rollouts import Arena
 from ncap.sim.terrain import Bumpy, Flat, Terrain
 from ncap.tasks import Task, drawn_variation
 from ncap.threads import one_blas_thread
 from ncap.trained import TrainedPolicy, load
 from ncap.view.brain import Brain, toggled, valid_knock_outs
+from ncap.view.controls import GET_UP, RANGES, START_ANEW, Controls
 from ncap.view.paths import Paths
+from ncap.view.reading import GAIT_WINDOWS, Moment, Reading
 
 Array = NDArray[np.float64]
 
-RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "command": (0.0, 1.0),
-    "target_speed": (0.1, 2.0),
-    "bumpiness": (0.0, 1.0),
-    "friction": (0.1, 2.0),
-    "trunk_mass_scale": (0.5, 2.5),
-    "kp": (10.0, 150.0),
-    "kd": (0.5, 20.0),
-    "pace": (0.05, 1.0),
-    "speed": (0.0, 1.0),
-    "yaw_rate": (-0.6, 0.6),
-}
-"""Controls that are numbers, and between which bounds; a robot or task with other numbers widens them."""
 PUSHES: Final = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
 """Directions of a push: unit vectors in the world, x forward and y to the left."""
 MAX_PUSH: Final = 40.0
 """Largest impulse of a push, N s."""
 HISTORY: Final = 6.0
 """Time that is remembered, s."""
-GAIT_WINDOWS: Final = (2.0, 4.0)
-"""Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
 FIRST_SPEED: Final = 0.3
 """Speed at which a robot that can be driven begins, m/s."""
 KEY_STEP: Final = {"speed": 0.1, "yaw_rate": 0.1}
 """What a press of a key changes, m/s and rad/s."""
 FALL_PAUSE: Final = 1.5
-"""Time between a fall and the next start, s."""
+"""Time between a fall and the next start, or the first move of a robot that gets up, s."""
 EDGE: Final = 1.5
 """Distance from the end of a height field at which the robot starts again, m."""
 ROBOT, GHOST = 0, 1
 """Individuals of the simulation."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Controls:
-    """Everything that a person may set."""
-
-    policy: str
-    """Name of the policy that moves the robot."""
-    ghost: str | None = None
-    """Another policy, whose robot walks beside on the same ground and touches nothing of the first."""
-    command: float | None
-    """Brainstem command in [0, 1]; None for a policy without a circuit."""
-    without: tuple[str, ...] = ()
-    """Knock-outs: pathways, populations, single neurons, synapses; see ncap.circuits.animal.cut."""
-    target_speed: float
-    """Forward speed that is rewarded, m/s."""
-    bumpiness: float
-    """Share of the bumps' height that varies, in [0, 1]; 0 is a plane."""
-    friction: float = 1.0
-    """Sliding friction of the feet."""
-    trunk_mass_scale: float = 1.0
-    """Factor on the trunk's mass and inertia."""
-    kp: float
-    """Proportional gain of the joints, N m / rad."""
-    kd: float
-    """Derivative gain of the joints, N m s / rad."""
-    pace: float = 1.0
-    """Simulated seconds in a second of real time."""
-    paused: bool = False
-    can_be_driven: bool = False
-    """Whether the policy can turn and stop."""
-    driven: bool = False
-    """Whether a brainstem follows the wishes below, in place of the command above."""
-    speed: float = 0.0
-    """Forward speed that is wanted, m/s; 0 stands."""
-    yaw_rate: float = 0.0
-    """Turning that is wanted, rad/s, positive to the left."""
-
-    def check(self, ranges: Mapping[str, tuple[float, float]]) -> None:
-        """Refuse a number outside its range."""
-        for name, (low, high) in ranges.items():
-            value = getattr(self, name)
-            if value is None and name == "command":
-                continue
-            if not isinstance(value, int | float) or not low <= value <= high:
-                raise UserError(f"{name} {value!r} is not a number in [{low:g}, {high:g}]")
-
-
-class Moment(NamedTuple):
-    """Measurements of one control step that are remembered."""
-
-    foot_force: Array
-    """(leg,) N."""
-    signals: Array
-    """(S,) signals of the circuit, as Brain.names lists them."""
-    speed: float
-    """Forward, m/s."""
-    power: float
-    """Of all motors, W."""
-    reward: float
-    """Sum of the reward terms, without that for a fall."""
-    yaw_rate: float
-    """To the left, rad/s."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Values of the instruments. Means are over the shorter of GAIT_WINDOWS."""
-
-    time: float
-    """Time since the start of the episode, s."""
-    gait: Gait
-    """Gait of the feet."""
-    circuit_gait: Gait | None
-    """Gait of the circuit's extensors; None without a circuit that has one in every leg."""
-    speed: float
-    """Mean forward speed, m/s."""
-    cost_of_transport: float | None
-    """Motor power over weight times speed; None when the robot does not move forward."""
-    reward: float
-    """Mean per step; 1 is the best."""
-    fallen: bool
-    """Whether the robot has fallen and not yet started again."""
-    falls: int
-    """Falls since the session began."""
-    yaw_rate: float
-    """Mean turning, rad/s, positive to the left."""
-
-
 class Session:
-    """A robot in a task that goes on without end: after a fall it starts again with the next seed."""
+    """A robot in a task that goes on without end: after a fall it gets up, or starts again with the next seed."""
 
     def __init__(
         self,
@@ -197,6 +98,10 @@ class Session:
         """The command that the brainstem gave last, in [0, 1]."""
         self.arena: Arena
         self._build()
+        self.can_get_up = within(*self.arena.world.joint_limits)
+        """Whether the robot's joints reach the poses of getting up."""
+        if not self.can_get_up:
+            self.controls = replace(self.controls, after_fall=START_ANEW)
 
     def _brain(self, name: str) -> Brain:
         """A policy of that name, ready for the session's task."""
@@ -241,6 +146,7 @@ class Session:
     def reset(self) -> None:
         """Put the robot, and the ghost, on their feet at the start."""
         self._fallen_for: float | None = None
+        self._way_up: GettingUp | None = None
         self.time = 0.0
         """Time since the start of the episode, s."""
         self.history: deque[Moment] = deque(maxlen=round(HISTORY / self.control_dt))
@@ -278,6 +184,8 @@ class Session:
                 after = replace(after, driven=brain.can_be_driven, speed=FIRST_SPEED if begins else after.speed)
         if after.driven and not brain.can_be_driven:
             raise UserError(f"{brain.name} cannot be driven: its circuit has no commands to turn and to stop")
+        if after.after_fall == GET_UP and not self.can_get_up:
+            raise UserError(f"the joints of robot {self._base.robot.name} do not reach the poses of getting up")
         changed = {name for name in names if getattr(before, name) != getattr(after, name)}
         if "ghost" in changed:
             ghost = None if after.ghost is None else self._brain(after.ghost)
@@ -329,15 +237,20 @@ class Session:
 
     @one_blas_thread()
     def step(self) -> None:
-        """One control step, also when paused. A fallen robot goes on for FALL_PAUSE and then starts anew."""
+        """One control step, also when paused. A fallen robot gets up, or starts anew after FALL_PAUSE."""
         action = np.zeros((len((ROBOT, GHOST)), *self._base.joints))
         observation = self.arena.observation()
-        action[ROBOT] = self.brain.act(observation[ROBOT], self._said())
+        gets_up = self._fallen_for is not None and self.controls.after_fall == GET_UP
+        if not gets_up:
+            action[ROBOT] = self.brain.act(observation[ROBOT], self._said())
         alive = [ROBOT]
         if self.ghost is not None and self._ghost_stands:
             action[GHOST] = self.ghost.act(observation[GHOST])
             alive.append(GHOST)
-        outcome = self.arena.step(np.array(alive), action)
+        targets = self._base.robot.targets(action)
+        if gets_up:
+            targets[ROBOT] = self._get_up()
+        outcome = self.arena.move(np.array(alive), targets)
         self.time += self.control_dt
         now = self.arena.measured
         self.paths.step(self._trunk()[0], float(self._will.speed[0]), float(self._will.yaw_rate[0]), self.control_dt)
@@ -357,9 +270,34 @@ class Session:
             self.falls += 1
         if self._fallen_for is not None:
             self._fallen_for += self.control_dt
-        if outcome.diverged[ROBOT] or (self._fallen_for or 0.0) > FALL_PAUSE or self._at_the_edge(ROBOT):
+        if outcome.diverged[ROBOT] or self._lies_for_good() or self._at_the_edge(ROBOT):
             self.seed += 1
             self.reset()
+        elif self._way_up is not None and self._way_up.state == "done":
+            self._walk_on()
+
+    def _get_up(self) -> Array:
+        """Joint targets (leg, 3) of a fallen robot: where its joints are for FALL_PAUSE, then those of the way up."""
+        now = self.arena.measured
+        joints: Array = np.clip(now.joint_position[ROBOT], *self.arena.world.joint_limits)
+        if self._fallen_for is not None and self._fallen_for < FALL_PAUSE:
+            return joints
+        if self._way_up is None:
+            self._way_up = GettingUp(joints, self._base.robot.mid)
+        return self._way_up.step(now.up[ROBOT], joints, self.control_dt)
+
+    def _lies_for_good(self) -> bool:
+        """Whether a fallen robot will not get up."""
+        if self.controls.after_fall == GET_UP:
+            return self._way_up is not None and self._way_up.state == "given up"
+        return (self._fallen_for or 0.0) > FALL_PAUSE
+
+    def _walk_on(self) -> None:
+        """Let the policy begin anew where the robot stands."""
+        self._fallen_for = self._way_up = None
+        self.brain.reset(self.seed)
+        self._will = self._brainstem.start(1)
+        self.paths.wish_anew(*self._trunk())
 
     def _trunk(self) -> tuple[Array, Array]:
         """(position (3,) m, orientation (4,)) of the robot's trunk."""
@@ -413,6 +351,7 @@ class Session:
             cost_of_transport=cost_of_transport(power, self._mass(), speed),
             reward=reward,
             fallen=self._fallen_for is not None,
+            getting_up=self._way_up is not None,
             falls=self.falls,
             yaw_rate=yaw_rate,
         )

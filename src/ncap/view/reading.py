@@ -1,0 +1,57 @@
+"""What the live page remembers of every control step, and what its instruments show of that."""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncap.analysis.gaits import Gait
+
+Array = NDArray[np.float64]
+
+GAIT_WINDOWS: Final = (2.0, 4.0)
+"""Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
+
+
+class Moment(NamedTuple):
+    """Measurements of one control step that are remembered."""
+
+    foot_force: Array
+    """(leg,) N."""
+    signals: Array
+    """(S,) signals of the circuit, as Brain.names lists them."""
+    speed: float
+    """Forward, m/s."""
+    power: float
+    """Of all motors, W."""
+    reward: float
+    """Sum of the reward terms, without that for a fall."""
+    yaw_rate: float
+    """To the left, rad/s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Values of the instruments. Means are over the shorter of GAIT_WINDOWS."""
+
+    time: float
+    """Time since the start of the episode, s."""
+    gait: Gait
+    """Gait of the feet."""
+    circuit_gait: Gait | None
+    """Gait of the circuit's extensors; None without a circuit that has one in every leg."""
+    speed: float
+    """Mean forward speed, m/s."""
+    cost_of_transport: float | None
+    """Motor power over weight times speed; None when the robot does not move forward."""
+    reward: float
+    """Mean per step; 1 is the best."""
+    fallen: bool
+    """Whether the robot has fallen, and neither stands again nor has started anew."""
+    getting_up: bool
+    """Whether a fallen robot is getting up."""
+    falls: int
+    """Falls since the session began."""
+    yaw_rate: float
+    """Mean turning, rad/s, positive to the left."""
