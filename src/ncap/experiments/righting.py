@@ -23,6 +23,8 @@ from ncap.sim.world import Variation, World
 Array = NDArray[np.float64]
 
 FALLS: Final = 100
+FIRST_SEED: Final = 1000
+"""Seed of the first fall: the poses were chosen by looking at falls of seeds 0 to 99."""
 CONTROL_DT: Final = 0.030
 """Control step, s."""
 DROP: Final = 0.65
@@ -162,7 +164,7 @@ def get_up(ground: Ground, seeds: Sequence[int], *, threads: int = 1) -> Risings
 
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Measure falls on every ground, and draw one that ended on the back and all of them over time."""
-    seeds = range(min(FALLS, 10 * scale.episodes))
+    seeds = range(FIRST_SEED, FIRST_SEED + min(FALLS, 10 * scale.episodes))
     rows: list[dict[str, object]] = []
     summary: list[dict[str, object]] = []
     found = {}
@@ -183,7 +185,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     write_table(out / "righting.csv", rows)
     write_table(out / "righting-summary.csv", summary)
     first = found[GROUNDS[0]]
-    on_back = next((seed for seed in seeds if first.lying[seed] == "back"), 0)
+    on_back = next((seed for seed, lying in zip(seeds, first.lying, strict=True) if lying == "back"), seeds[0])
     _figure(first, get_up(GROUNDS[0], [on_back]), out / "righting.png")
 
 
