@@ -79,14 +79,15 @@ def test_a_constant_wish_turns_left_and_halting_it_is_no_fall(seed, tmp_path):
     policy = load("ncap-drive")
     facts = facts_about(policy, robot_of(policy), link="twin", armed=True, seed=seed)
     with FlightRecorder(tmp_path / "flight", facts) as recorder:
-        link, phases, outcome = fly(ConstantDriver(Wish(0.5, 0.3)), seed=seed, recorder=recorder)
+        longer = replace(SHORT, policy=4.5)
+        link, phases, outcome = fly(ConstantDriver(Wish(0.5, 0.3)), seed=seed, recorder=recorder, schedule=longer)
     assert (outcome.fault, outcome.stopped) == (None, "")
     assert list(phases)[-5:] == DOWN
     assert not link.fell(phases["sit"])
     begin, end = phases["policy"], phases["stop"]
-    # 0.5 m/s are reached after 1 s; in the 2 s from there on it should turn by 0.6
-    assert link.velocity(begin + 1.0, end) == pytest.approx(0.5, abs=0.1)
-    assert link.turned(begin + 1.0, end) == pytest.approx(0.6, abs=0.3)
+    # it settles for 0.8 s, and is told 0.5 m/s and the whole turn after 1.7 s; in the last 2 s it should turn by 0.6
+    assert link.velocity(begin + 2.5, end) == pytest.approx(0.5, abs=0.1)
+    assert link.turned(begin + 2.5, end) == pytest.approx(0.6, abs=0.3)
     # what the status line says is what the robot does; legs slip, and the gyroscope sways with every stride
     status = [line for line in link.said if "wanted 0.50 m/s, +0.30 rad/s; measured" in line][-1]
     speed, yaw_rate = (float(number) for number in re.findall(r"[-+.\d]+(?= m/s| rad/s)", status)[2:])
