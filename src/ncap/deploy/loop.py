@@ -20,10 +20,11 @@ from ncap.deploy.calibration import TICKS, Calibration, calibrate
 from ncap.deploy.contract import CONTROL_DT, TICK, check_contract, robot_of
 from ncap.deploy.flight import FlightRecorder
 from ncap.deploy.guard import Guard
+from ncap.deploy.limits import Limits, limits_of
 from ncap.deploy.link import Link
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.messages import Command, damping_command
-from ncap.deploy.safety import Fault, Limits, Safety
+from ncap.deploy.safety import Fault, Safety
 from ncap.plan import LEGS
 from ncap.policies.controller import Command as BrainstemCommand
 from ncap.rotations import rotation_of
@@ -93,10 +94,10 @@ class Deployment:
         lock: CommanderLock | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """By default the robot is the one that the policy was trained for, and the command is the policy's own."""
+        """By default the robot is the one that the policy was trained for, with its limits and the policy's command."""
         self.link, self.policy, self.armed, self.seed, self.command = link, policy, armed, seed, command
         self.robot, self.controller = robot or robot_of(policy), policy.controller(1)
-        self.schedule, self.limits = schedule or Schedule(), limits or Limits()
+        self.schedule, self.limits = schedule or Schedule(), limits or limits_of(self.robot)
         self.outcome = Outcome()
         self._recorder, self._guard, self._lock, self._report = recorder, guard, lock, report
         self._stops, self._parent = 0, os.getppid()
