@@ -72,10 +72,11 @@ def twin(
     link: str = "lcm://",
     seconds: float | None = None,
     seed: int = 0,
+    robot: str = "a1",
     gap: Annotated[Gap, tyro.conf.OmitArgPrefixes] = NO_GAP,
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
 ) -> None:
-    """Simulate an A1 on an LCM network in real time, as different from the trained one as you like.
+    """Simulate a robot on an LCM network in real time, as different from the trained one as you like.
 
     Examples: `ncap twin`, `ncap twin --latency 0.02 --loss 0.05 --mass 1.2`, `ncap twin --fault silence@12`.
 
@@ -83,6 +84,7 @@ def twin(
         link: lcm:// or lcm://GROUP:PORT?ttl=1.
         seconds: Time to run, s; by default until Ctrl-C.
         seed: Seed of noise, bias and lost messages.
+        robot: a1, go1, go2, a data sheet (.json), or a Python file that registers a robot.
         gap: How this robot differs from the simulated one of training.
         fault: What goes wrong, and when; a wrong name lists the valid ones.
 
@@ -90,6 +92,7 @@ def twin(
     from ncap.deploy.flight_plan import check_seconds
     from ncap.deploy.link import lcm_url
     from ncap.deploy.twin import Twin, serve
+    from ncap.sim.robot import find_robot
 
     if seconds is not None:
         check_seconds(seconds, "a twin runs")
@@ -100,12 +103,12 @@ def twin(
             faults.append((float(moment), name))
         except ValueError:
             raise UserError(f"a fault is written like silence@12, not {word!r}") from None
-    address, robot = lcm_url(link), Twin(gap, seed=seed, faults=faults)
+    address, body = lcm_url(link), Twin(gap, seed=seed, robot=find_robot(robot), faults=faults)
     _say(f"a twin lies on its belly at {link}")
-    serve(robot, address, seconds)
+    serve(body, address, seconds)
     _say(
-        f"{robot.heard} commands heard; dropped: {robot.malformed} malformed, {robot.refused} not finite, {robot.noise}"
-        f" that were no messages; gains limited in {robot.limited}"
+        f"{body.heard} commands heard; dropped: {body.malformed} malformed, {body.refused} not finite, {body.noise}"
+        f" that were no messages; gains limited in {body.limited}"
     )
 
 

@@ -36,9 +36,14 @@ def checksum(policy: TrainedPolicy) -> str:
     return hashlib.sha256(description.encode() + policy.theta.tobytes()).hexdigest()[:16]
 
 
-def robot_of(policy: TrainedPolicy) -> Robot:
-    """The data sheet of the robot that a policy was trained for; the A1's for a policy that was not trained."""
-    return find_robot(policy.robot or A1.name)
+def robot_of(policy: TrainedPolicy, asked: str | None = None) -> Robot:
+    """The data sheet of the robot that is asked for, or that a policy was trained for; the A1's if it was not trained.
+
+    A Python file that only the policy's file names is not run.
+    """
+    if asked is None and str(policy.robot).endswith(".py"):
+        raise UserError(f"{policy.name} was trained with the robot of {policy.robot!r}: say --robot")
+    return find_robot(asked or policy.robot or A1.name)
 
 
 def check_policy(policy: TrainedPolicy) -> None:

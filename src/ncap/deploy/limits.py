@@ -1,4 +1,4 @@
-"""Limits that the safety layer keeps, per joint and girdle where they differ, and those that follow from a data sheet."""
+"""Limits that the safety layer keeps, per joint and girdle where they differ, and those of a robot's data sheet."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.messages import TABLE
-from ncap.sim.robot import LegTriple, PerJoint, Robot
+from ncap.sim.robot import LegTriple, PerJoint, Robot, leg_rows
 
 Array = NDArray[np.float64]
 JointValues = PerJoint | LegTriple
@@ -74,18 +74,14 @@ def limits_of(robot: Robot) -> Limits:
     usual, torque = Limits(), robot.torque_limits
     if robot.motor_speed is None:
         torque = np.minimum(torque, usual.torque)
-    known: dict[str, JointValues] = {"torque": _rows(torque)}
+    known: dict[str, JointValues] = {"torque": leg_rows(torque)}
     if (torque != usual.torque).any():
-        known["measured_torque"] = _rows(TORQUE_MARGIN * torque)
+        known["measured_torque"] = leg_rows(TORQUE_MARGIN * torque)
     if robot.joint_min is not None:
-        known["position_low"] = _rows(np.array(robot.joint_min) + ROUNDING)
+        known["position_low"] = leg_rows(np.array(robot.joint_min) + ROUNDING)
     if robot.joint_max is not None:
-        known["position_high"] = _rows(np.array(robot.joint_max) - ROUNDING)
+        known["position_high"] = leg_rows(np.array(robot.joint_max) - ROUNDING)
     if robot.motor_speed is not None:
         known["slew"] = robot.motor_speed
-        known["velocity"] = _rows(of_joints(robot.motor_speed) + SPEED_MARGIN)
+        known["velocity"] = leg_rows(of_joints(robot.motor_speed) + SPEED_MARGIN)
     return replace(usual, **known)  # type: ignore[arg-type]
-
-
-def _rows(table: Array) -> LegTriple:
-    return tuple((float(hip), float(thigh), float(calf)) for hip, thigh, calf in table)

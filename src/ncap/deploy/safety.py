@@ -134,7 +134,8 @@ class Safety:
             self.fail("tilt", f"roll or pitch is {tilt:.0f}°", now)
         elif hottest >= limits.hot:
             self.fail("temperature", f"a motor has {hottest:.0f} °C", now)
-        outside, speed, torque = np.abs(state.joint_position - self._middle) - self._half, np.abs(state.joint_velocity), np.abs(state.torque)
+        outside = np.abs(state.joint_position - self._middle) - self._half
+        speed, torque = np.abs(state.joint_velocity), np.abs(state.torque)
         self._count("position", outside, limits.position_margin, "a joint reports {:.2f} rad beyond its limits", now)
         self._count("velocity", speed, self._velocity, "a joint turns at {:.1f} rad/s", now)
         self._count("torque", torque, self._measured_torque, "a motor reports {:.1f} N m", now)

@@ -39,7 +39,7 @@ def fly(
     A schedule replaces the usual durations of the phases, and then the plan's seconds.
     """
     check_policy(policy)
-    robot = robot_of(policy)
+    robot = robot_of(policy, plan.robot)
     with ExitStack() as stack:
         link = open_link(plan.link, plan.seed, robot)
         stack.callback(link.close)

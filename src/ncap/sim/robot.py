@@ -146,6 +146,11 @@ class Robot:
         return np.clip(result, -1.0, 1.0, out=result)
 
 
+def leg_rows(table: Array) -> LegTriple:
+    """A table (leg, 3) as a data sheet has it."""
+    return tuple((float(hip), float(thigh), float(calf)) for hip, thigh, calf in table)
+
+
 ROBOTS: Final[Registry[Robot]] = Registry("robot")
 """Robots by name."""
 
