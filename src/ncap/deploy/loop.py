@@ -35,6 +35,9 @@ Array = NDArray[np.float64]
 
 LOW: Final = np.array(((0.0, 1.2, -2.5),) * len(LEGS))
 """(leg, 3) the crouch on the way up and on the way down, trunk 9 cm above the ground, rad."""
+FEET_DOWN: Final = 0.25
+"""Time in which legs go back to the standing pose in the phase halt, s: with a foot in the air for longer, a narrow
+robot such as the Go1 tips over."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, a closed terminal."""
 UNFINISHED: Final = "its program ended in flight"
@@ -148,7 +151,7 @@ class Deployment:
         for phase, targets in rising:
             if not self._follow(phase, targets):
                 break
-        sitting = (("halt", self._ramp(standing, schedule.halt)), ("sit", self._ramp(LOW, schedule.sit)))
+        sitting = (("halt", self._ramp(standing, schedule.halt, within=FEET_DOWN)), ("sit", self._ramp(LOW, schedule.sit)))
         for phase, targets in sitting[self._phase not in ("hold", "policy") :]:
             if self.safety.fault is None and self._stops < 2 and not self._orphaned():
                 self._follow(phase, targets)
@@ -187,13 +190,16 @@ class Deployment:
             return "its guard process died"
         return ""
 
-    def _ramp(self, goal: Array, seconds: float) -> Iterator[Array]:
+    def _ramp(self, goal: Array, seconds: float, within: float = np.inf) -> Iterator[Array]:
         """Targets that lead smoothly to a goal: from the measured pose at first, later from the last target.
+
+        They take the seconds of the phase to get there, or less, and then hold it.
 
         Starting from the measured pose again would let go of what the motors carry, and the robot would sag.
         """
         started, begin = self.link.now(), self.safety.reference
-        while (share := (self.link.now() - started) / seconds) < 1.0:
+        while (elapsed := self.link.now() - started) < seconds:
+            share = min(1.0, elapsed / min(seconds, within))
             yield begin + (goal - begin) * (3 - 2 * share) * share**2
 
     def _act(self, seconds: float) -> Iterator[Array]:
