@@ -111,7 +111,7 @@ class LevelLink(TwinLink):
 
 
 @pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("seconds", [2.1, 2.5])
+@pytest.mark.parametrize("seconds", [2.2, 2.5])
 def test_every_robot_rises_walks_halts_in_mid_stride_and_sits(name, seconds):
     robot = BODIES[name]
     link = LevelLink(Twin(robot=robot, seed=3))
