@@ -43,7 +43,7 @@ def robot_of(policy: TrainedPolicy, asked: str | None = None) -> Robot:
     """
     if asked is None and str(policy.robot).endswith(".py"):
         raise UserError(f"{policy.name} was trained with the robot of {policy.robot!r}: say --robot")
-    return find_robot(asked or policy.robot or A1.name)
+    return find_robot(asked if asked is not None else policy.robot or A1.name)
 
 
 def check_policy(policy: TrainedPolicy) -> None:
