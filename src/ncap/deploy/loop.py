@@ -20,10 +20,11 @@ from ncap.deploy.calibration import TICKS, Calibration, calibrate
 from ncap.deploy.contract import CONTROL_DT, TICK, check_contract, robot_of
 from ncap.deploy.flight import FlightRecorder
 from ncap.deploy.guard import Guard
+from ncap.deploy.legs import foot_forces, legs_of
 from ncap.deploy.limits import Limits, limits_of
 from ncap.deploy.link import Link
 from ncap.deploy.lock import CommanderLock
-from ncap.deploy.messages import Command, damping_command
+from ncap.deploy.messages import Command, State, damping_command
 from ncap.deploy.safety import Fault, Safety
 from ncap.plan import LEGS
 from ncap.policies.controller import Command as BrainstemCommand
@@ -101,7 +102,7 @@ class Deployment:
         self.link, self.policy, self.armed, self.seed, self.command = link, policy, armed, seed, command
         self.robot, self.controller = robot or robot_of(policy), policy.controller(1)
         self.schedule, self.limits = schedule or Schedule(), limits or limits_of(self.robot)
-        self.outcome = Outcome()
+        self.outcome, self._legs = Outcome(), legs_of(self.robot)
         self._recorder, self._guard, self._lock, self._report = recorder, guard, lock, report
         self._stops, self._parent = 0, os.getppid()
         self._phase = ""
@@ -136,7 +137,17 @@ class Deployment:
         self.safety = Safety(self.robot, limits, tick_seconds=found.tick_seconds)
         self._say(f"  tick: {TICKS[found.tick_seconds]}, {found.state_rate:.0f} states a second")
         self._say(f"  torque zero: up to {np.abs(found.torque_zero).max():.2f} N m")
-        self._say(f"  foot tare: {np.round(found.foot_tare).tolist()}")
+        if self.robot.foot_sensors is False:
+            self._say("  contact: estimated from joint torques, because the feet have no sensors")
+        else:
+            self._say(f"  foot tare: {np.round(found.foot_tare).tolist()}")
+
+    def _foot_force(self, state: State) -> Array:
+        """(leg,) force on every foot, N: measured, or estimated where the feet have no sensors."""
+        assert self.calibration is not None
+        if self.robot.foot_sensors is False:
+            return foot_forces(state.joint_position, state.torque - self.calibration.torque_zero, self._legs)
+        return state.foot_force - self.calibration.foot_tare
 
     def _fly(self) -> None:
         """Rise, walk and sit down, up to a fault or a stop."""
@@ -151,7 +162,10 @@ class Deployment:
         for phase, targets in rising:
             if not self._follow(phase, targets):
                 break
-        sitting = (("halt", self._ramp(standing, schedule.halt, within=FEET_DOWN)), ("sit", self._ramp(LOW, schedule.sit)))
+        sitting = (
+            ("halt", self._ramp(standing, schedule.halt, within=FEET_DOWN)),
+            ("sit", self._ramp(LOW, schedule.sit)),
+        )
         for phase, targets in sitting[self._phase not in ("hold", "policy") :]:
             if self.safety.fault is None and self._stops < 2 and not self._orphaned():
                 self._follow(phase, targets)
@@ -205,7 +219,7 @@ class Deployment:
     def _act(self, seconds: float) -> Iterator[Array]:
         """Targets (leg, 3) of the policy, rad."""
         assert self.calibration is not None
-        zero, tare = self.calibration.torque_zero, self.calibration.foot_tare
+        zero = self.calibration.torque_zero
         controller, command, target = self.controller, self.command, self.robot.mid
         memory = controller.reset([self.seed], command)
         started = due = self.link.now()
@@ -218,7 +232,7 @@ class Deployment:
                     state.joint_position[None],
                     (state.torque - zero)[None],
                     state.joint_velocity[None],
-                    (state.foot_force - tare)[None],
+                    self._foot_force(state)[None],
                     rotation_of(quaternion[None])[:, 2],
                     state.angular_velocity[None],
                 )
@@ -268,8 +282,7 @@ class Deployment:
         received, recorder = self.link.newest(), self._recorder
         if recorder is None or received is None or self.calibration is None:
             return
-        foot_force = received.state.foot_force - self.calibration.foot_tare
-        recorder.write(self.link.now(), self._phase, received.state, foot_force, command)
+        recorder.write(self.link.now(), self._phase, received.state, self._foot_force(received.state), command)
         if recorder.failure and not self.outcome.unrecorded:
             self.outcome.unrecorded = recorder.failure
             self._say(f"  NOT RECORDED from here on: {recorder.failure}")

@@ -29,6 +29,10 @@ GO2: Final = Robot(
     joint_min=((-1.0472, -1.5708, -2.7227),) * _FORE + ((-1.0472, -0.5236, -2.7227),) * _HIND,
     joint_max=((1.0472, 3.4907, -0.83776),) * _FORE + ((1.0472, 4.5379, -0.83776),) * _HIND,
     motor_speed=(30.1, 30.1, 15.70),
+    hip_at=(0.1934, 0.0465),
+    links=(0.0955, 0.213, 0.213),
+    foot_radius=0.022,
+    belly=0.057,
 )
 GO1: Final = replace(
     GO2,
@@ -39,6 +43,9 @@ GO1: Final = replace(
     joint_min=((-0.863, -0.663, -2.721),) * len(LEGS),
     joint_max=((0.863, 2.966, -0.888),) * len(LEGS),
     motor_speed=(30.1, 30.1, 20.06),
+    hip_at=(0.1881, 0.04675),
+    links=(0.08, 0.213, 0.213),
+    foot_radius=0.023,
 )
 _FAR: Final = 0.3
 """How far hips go for a turn, rad."""

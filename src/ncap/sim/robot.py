@@ -72,6 +72,17 @@ class Robot:
     joint_max: LegTriple | None = None
     motor_speed: PerJoint | None = None
     """Fastest that a motor turns its joint, rad/s; None: not known."""
+    hip_at: tuple[float, float] | None = None
+    """Forward and leftward distance from the trunk's middle to the front left hip, m, for the places of feet; None, as
+    for the three below: the A1's."""
+    links: tuple[float, float, float] | None = None
+    """Lengths of hip (sideways), thigh and calf, m."""
+    foot_radius: float | None = None
+    """Radius of a foot, m."""
+    belly: float | None = None
+    """Height of the trunk's middle above the ground when it lies, m."""
+    foot_sensors: bool | None = None
+    """False for a machine whose feet feel nothing: contact is then estimated from its joint torques."""
     model_xml: str = ""
     """The model's text, for a robot that travels without its file, as in a recording."""
 
@@ -85,7 +96,7 @@ class Robot:
         reach = ((self.joint_min, -1.0, self.low), (self.joint_max, 1.0, self.high))
         if any(end is not None and (sign * (target - np.array(end)) > 0).any() for end, sign, target in reach):
             raise UserError(f"robot {self.name}: position_min and position_max must lie within joint_min and joint_max")
-        for field in ("torque_limit", "velocity_limit", "motor_speed"):
+        for field in ("torque_limit", "velocity_limit", "motor_speed", "links", "foot_radius", "belly"):
             value = getattr(self, field)
             if value is not None and not (np.array(value) > 0).all():
                 raise UserError(f"robot {self.name}: {field} must be above 0")
