@@ -86,8 +86,8 @@ STRAIGHT: Final = 0.2
 def foot_forces(position: Array, torque: Array, legs: LegGeometry = A1_LEGS) -> Array:
     """(…, leg) force of the ground on every foot, N, as the motors feel it: across the trunk's plane, never below 0.
 
-    From joint positions in rad and motor torques in N m, (…, leg, 3) each. A massless leg at rest has torque = -Jᵀ f for
-    thigh and calf, with J the motion of its foot in the plane of the leg and f the ground's force; solved for the part
+    From joint positions in rad and motor torques in N m, (…, leg, 3) each. A massless leg at rest has torque = -Jᵀ f
+    for thigh and calf, J the motion of its foot in the plane of the leg and f the ground's force; solved for the part
     of f across the trunk's plane. What a leg needs for its own weight and swing counts, too: a few N mean nothing.
     """
     thigh, bend = position[..., 1], position[..., 2]
