@@ -10,8 +10,9 @@ import numpy as np
 
 from ncap.deploy.flight import FlightRecorder, facts_about
 from ncap.deploy.link import TwinLink
-from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.loop import Deployment
 from ncap.deploy.messages import decode_state
+from ncap.deploy.phases import Schedule
 from ncap.deploy.safety import Received
 from ncap.deploy.twin import Twin
 from ncap.sim.a1 import A1

@@ -347,6 +347,10 @@ CASES = {
         gaits --out /dev/null/x
         gaits --out empty.json
         gaits --out TOO_LONG
+        bodies --robot spot
+        bodies --robot ''
+        bodies --robot none.json
+        gaits --robot go2
         gaits --cluster ''
         gaits --cluster 127.0.0.1:1
         gaits --cluster somewhere
@@ -435,6 +439,9 @@ CASES = {
         zero --link twin --seconds nan
         zero --link twin --seconds inf
         zero --link twin --seed -1
+        zero --link twin --robot spot
+        zero --link twin --robot ''
+        zero --link twin --robot text.json
         zero --link twin --out ''
         zero --link twin --out empty.json
         zero --link twin --out /dev/null/x
@@ -444,6 +451,9 @@ CASES = {
         untrained --link twin --without V7
     """,
     "twin": """
+        --robot spot
+        --robot ''
+        --robot fifo.json
         --link ''
         --link serial
         --link lcm://239.255.76.67:0
@@ -482,7 +492,7 @@ CASES = {
         LONG
         TOO_LONG
     """,
-    "bench": "stray\n--json maybe\n--seed 1",
+    "bench": "stray\n--json maybe\n--seed 1\n--robot spot\n--robot none.json",
     "doctor": "stray\n--json maybe\n--seed 1",
 }
 

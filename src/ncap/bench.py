@@ -18,6 +18,8 @@ from ncap.policies.controller import Controller
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import Arena
+from ncap.sim.a1 import A1
+from ncap.sim.robot import Robot
 from ncap.tasks import TASKS, Task
 from ncap.threads import one_blas_thread
 
@@ -69,10 +71,10 @@ class Bench:
     closed_loop_share: Shares
 
 
-def rated_task(name: str) -> Task:
-    """The walk on a ground in a physics preset: flat, bumpy, flat_fast or bumpy_fast."""
+def rated_task(name: str, robot: Robot = A1) -> Task:
+    """The walk of a robot on a ground in a physics preset: flat, bumpy, flat_fast or bumpy_fast."""
     ground, _, physics = name.partition("_")
-    return replace(TASKS[f"{ground}-walk"], physics=physics or "paper")
+    return replace(TASKS[f"{ground}-walk"], robot=robot, physics=physics or "paper")
 
 
 def bound(policy: NCAPPolicy | MLPPolicy, individuals: int) -> Controller:
@@ -149,11 +151,12 @@ def circuit_microseconds(population: int, steps: int) -> float:
 
 
 @one_blas_thread()
-def measure(*, steps: Mapping[int, int] = STEPS, repetitions: int = 3) -> Bench:
+def measure(robot: Robot = A1, *, steps: Mapping[int, int] = STEPS, repetitions: int = 3) -> Bench:
     """The short list of `ncap bench`, about 20 seconds. steps: control steps of one measure, by population."""
+    tasks = {name: rated_task(name, robot) for name in ("flat", "bumpy", "flat_fast", "bumpy_fast")}
     flat, flat_fast = (
         {
-            individuals: engine_rate(rated_task(name), WALKING, individuals, steps=count, repetitions=repetitions)
+            individuals: engine_rate(tasks[name], WALKING, individuals, steps=count, repetitions=repetitions)
             for individuals, count in steps.items()
         }
         for name in ("flat", "flat_fast")
@@ -161,11 +164,11 @@ def measure(*, steps: Mapping[int, int] = STEPS, repetitions: int = 3) -> Bench:
     bumpy, bumpy_fast = best_of(
         repetitions,
         [
-            partial(closed_loop_rate, rated_task(name), WALKING, POPULATION, steps[POPULATION])
+            partial(closed_loop_rate, tasks[name], WALKING, POPULATION, steps[POPULATION])
             for name in ("bumpy", "bumpy_fast")
         ],
     )
-    mlp = engine_rate(rated_task("flat"), MLPPolicy(), POPULATION, steps=steps[POPULATION], repetitions=repetitions)
+    mlp = engine_rate(tasks["flat"], MLPPolicy(), POPULATION, steps=steps[POPULATION], repetitions=repetitions)
     return Bench(
         steps_per_cpu_second={
             "flat": flat[POPULATION].closed,

@@ -12,7 +12,8 @@ from ncap.deploy.driving import ConstantDriver
 from ncap.deploy.flight import FlightRecorder, facts_about, read_log
 from ncap.deploy.keyboard import KeyboardDriver, Terminal
 from ncap.deploy.link import TwinLink
-from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.loop import Deployment
+from ncap.deploy.phases import Schedule
 from ncap.deploy.remote import NAMED, Remote, RemoteDriver
 from ncap.deploy.twin import Twin
 from ncap.deploy.wishes import Wish

@@ -6,7 +6,8 @@ import pytest
 
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import TwinLink
-from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.loop import Deployment
+from ncap.deploy.phases import Schedule
 from ncap.deploy.twin import FAULTS, Twin
 from ncap.policies.controller import ZeroController
 from ncap.sim.a1 import A1

@@ -18,8 +18,9 @@ import pytest
 from ncap.deploy.lcm_udp import LcmEnd
 from ncap.deploy.link import LcmLink, SdkLink, lcm_url
 from ncap.deploy.lock import CommanderLock
-from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.loop import Deployment
 from ncap.deploy.messages import Command, command_for_sdk, decode_command, encode_command, encode_state
+from ncap.deploy.phases import Schedule
 from ncap.deploy.twin import Twin, serve
 from ncap.errors import UserError
 from ncap.sim.a1 import A1

@@ -7,7 +7,8 @@ import pytest
 
 from ncap import cli
 from ncap.deploy.link import TwinLink
-from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.loop import Deployment
+from ncap.deploy.phases import Schedule
 from ncap.deploy.safety import Limits
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError

@@ -27,6 +27,8 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
     [
         (["deploy", "horse", "--link", "twin"], "'horse'", "ncap-flat-walk"),
         (["deploy", "zero", "--link", "udp"], "'udp'", "lcm://"),
+        (["deploy", "zero", "--link", "twin", "--robot", "spot"], "'spot'", "a1, a1-turning, go1"),
+        (["twin", "--robot", "spot"], "'spot'", "go2"),
         (["deploy", "zero", "--link", "sdk"], "robot_interface", "unitree_legged_sdk"),
         (["deploy", "random", "--link", "twin"], "'random'", "zero"),
         *(

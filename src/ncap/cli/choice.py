@@ -40,7 +40,8 @@ class Body:
     """flat-walk, flat-run, bumpy-walk, bumpy-run, rough-walk, flat-speeds, flat-drive, bumpy-drive, or a Python file
     that registers a task; by default the task that the policy was trained for."""
     robot: str | None = None
-    """a1, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
+    """a1, go1, go2 (with -turning for hips that go far enough for drive tasks), a data sheet (.json), or a Python file
+    that registers a robot; by default the policy's own."""
 
     def find(self, policy: "TrainedPolicy") -> "Task":
         """The task for a policy."""

@@ -117,6 +117,7 @@ def reproduce(
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME …")] = ("all",),
     scale: str = "smoke",
     tasks: tuple[str, ...] = (),
+    robot: str | None = None,
     seeds: Annotated[int, count_of("seed", MOST_SEEDS)] | None = None,
     out: OutFolder | None = None,
     threads: Threads = 2,
@@ -125,16 +126,17 @@ def reproduce(
     """Redo figures of the paper: train what is missing, measure, draw. Finished parts are kept, so it can be stopped.
 
     Names: gaits, units, performance, footfalls, parameters, generalization, weights, variable-speed, algorithms; or
-    all of these. Others are done only when they are named: evolution compares optimisers, deployment flies policies on
-    a twin of the robot, righting lets the robot fall and get up. Start it in several terminals with the same folder,
-    and they share the work.
+    all of these. More are done only when they are named: leading, evolution, mlp-evolution and physics compare ways of
+    training, driving, posture and righting go beyond the paper, bodies measures poses and gains of robots, deployment
+    flies policies on a twin of the robot. Start it in several terminals with the same folder, and they share the work.
 
     Args:
         names: Experiments, by default all.
         scale: smoke (two minutes), laptop (two cores and a night), or paper (the paper's protocol).
         tasks: Only what is about these tasks; by default all four.
+        robot: Train and measure on another robot: a1, go1, go2, or a data sheet (.json). Not every experiment can.
         seeds: Runs of each kind; by default the scale's. More can be added later in the same folder.
-        out: Folder of results; by default out/reproduce-SCALE.
+        out: Folder of results; by default out/reproduce-SCALE, with the robot behind it.
         threads: Simulation threads.
         cluster: Play training episodes on a Ray cluster: local, or an address.
 
@@ -142,6 +144,7 @@ def reproduce(
     from ncap.experiments.library import Library
     from ncap.experiments.reproduce import EXPERIMENTS, chosen, find_scale
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
+    from ncap.sim.robot import find_robot
     from ncap.tasks import find_task
 
     settings = find_scale(scale)
@@ -149,8 +152,11 @@ def reproduce(
         settings = replace(settings, tasks=tuple(find_task(name).name for name in tasks))
     if seeds is not None:
         settings = replace(settings, seeds=seeds)
-    todo = chosen(names, settings.tasks)
-    folder = out or Path("out") / f"reproduce-{scale}"
+    if robot is not None:
+        find_robot(robot)  # a wrong name is said now, not after hours
+        settings = replace(settings, robot=robot)
+    todo = chosen(names, settings.tasks, robot)
+    folder = out or Path("out") / "-".join(["reproduce", scale, *([Path(robot).stem] if robot else [])])
     executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
     with status_line() as say:
         library = Library(folder, executor, threads, say)

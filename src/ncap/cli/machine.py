@@ -31,18 +31,20 @@ def doctor(json: Json = False) -> None:
 
 
 @app.command
-def bench(json: Json = False) -> None:
+def bench(robot: str = "a1", json: Json = False) -> None:
     """Measure how fast this machine plays episodes, beside the raw physics and the authors' code. Twenty seconds.
 
     Physics is the paper's, or fast where it says so. `make bench` measures more, with targets.
 
     Args:
+        robot: a1, go1, go2, a data sheet (.json), or a Python file that registers a robot.
         json: Print JSON.
 
     """
     from ncap.bench import measure, table
+    from ncap.sim.robot import find_robot
 
-    found = measure()
+    found = measure(find_robot(robot))
     if json:
         print_json(asdict(found))
     else:

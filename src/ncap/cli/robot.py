@@ -73,12 +73,13 @@ def twin(
     link: str = "lcm://",
     seconds: float | None = None,
     seed: int = 0,
+    robot: str = "a1",
     gap: Annotated[Gap, tyro.conf.OmitArgPrefixes] = NO_GAP,
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
     remote: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
     lying: str = "belly",
 ) -> None:
-    """Simulate an A1 on an LCM network in real time, as different from the trained one as you like.
+    """Simulate a robot on an LCM network in real time, as different from the trained one as you like.
 
     Examples: `ncap twin`, `ncap twin --latency 0.02 --loss 0.05 --mass 1.2`, `ncap twin --fault silence@12`.
 
@@ -86,6 +87,7 @@ def twin(
         link: lcm:// or lcm://GROUP:PORT?ttl=1.
         seconds: Time to run, s; by default until Ctrl-C.
         seed: Seed of noise, bias and lost messages.
+        robot: a1, go1, go2, a data sheet (.json), or a Python file that registers a robot.
         gap: How this robot differs from the simulated one of training.
         fault: What goes wrong, and when; a wrong name lists the valid ones.
         remote: What its remote says, and from when on: centre, forward, left, right, stop or silent.
@@ -96,6 +98,7 @@ def twin(
     from ncap.deploy.link import lcm_url
     from ncap.deploy.remote import NAMED
     from ncap.deploy.twin import Twin, serve
+    from ncap.sim.robot import find_robot
 
     if seconds is not None:
         check_seconds(seconds, "a twin runs")
@@ -105,12 +108,12 @@ def twin(
         if name not in NAMED:
             raise unknown_name("word of a remote", name, NAMED)
     address, script = lcm_url(link), [(moment, NAMED[name]) for moment, name in said]
-    robot = Twin(gap, seed=seed, faults=faults, remote=script, lying=lying)
+    body = Twin(gap, seed=seed, robot=find_robot(robot), faults=faults, remote=script, lying=lying)
     _say(f"a twin lies on its {lying} at {link}")
-    serve(robot, address, seconds)
+    serve(body, address, seconds)
     _say(
-        f"{robot.heard} commands heard; dropped: {robot.malformed} malformed, {robot.refused} not finite, {robot.noise}"
-        f" that were no messages; gains limited in {robot.limited}"
+        f"{body.heard} commands heard; dropped: {body.malformed} malformed, {body.refused} not finite, {body.noise}"
+        f" that were no messages; gains limited in {body.limited}"
     )
 
 

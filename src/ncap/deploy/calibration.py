@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.deploy.limits import Limits, of_joints
 from ncap.deploy.link import Link
 from ncap.deploy.messages import State
-from ncap.deploy.safety import Limits
 from ncap.errors import UserError
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ def calibrate(link: Link, limits: Limits, *, seconds: float) -> Calibration:
         raise UserError(f"the robot sends {rate:.0f} states a second; at least {SLOWEST:.0f} are needed")
     positions = np.array([state.joint_position for state in states])
     position, velocity = positions.mean(axis=0), np.mean([state.joint_velocity for state in states], axis=0)
-    low, high = np.array(limits.position_low) - OFFSET, np.array(limits.position_high) + OFFSET
+    low, high = of_joints(limits.position_low) - OFFSET, of_joints(limits.position_high) + OFFSET
     if not ((position > low) & (position < high)).all():
         raise UserError(f"a joint reads beyond its limits, check its offset: {np.round(position, 2).tolist()} rad")
     if np.abs(velocity).max() > STILL_VELOCITY or positions.std(axis=0).max() > STILL_POSITION:

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ncap.deploy.limits import Limits, of_joints
 from ncap.deploy.messages import TABLE, damping_command, decode_command, encode_command
-from ncap.deploy.safety import Limits
 from ncap.errors import UserError
 from ncap.plan import LEGS
 from ncap.policies.controller import Controller, RandomPolicy
@@ -36,9 +36,14 @@ def checksum(policy: TrainedPolicy) -> str:
     return hashlib.sha256(description.encode() + policy.theta.tobytes()).hexdigest()[:16]
 
 
-def robot_of(policy: TrainedPolicy) -> Robot:
-    """The data sheet of the robot that a policy was trained for; the A1's for a policy that was not trained."""
-    return find_robot(policy.robot or A1.name)
+def robot_of(policy: TrainedPolicy, asked: str | None = None) -> Robot:
+    """The data sheet of the robot that is asked for, or that a policy was trained for; the A1's if it was not trained.
+
+    A Python file that only the policy's file names is not run.
+    """
+    if asked is None and str(policy.robot).endswith(".py"):
+        raise UserError(f"{policy.name} was trained with the robot of {policy.robot!r}: say --robot")
+    return find_robot(asked if asked is not None else policy.robot or A1.name)
 
 
 def check_policy(policy: TrainedPolicy) -> None:
@@ -63,11 +68,13 @@ def check_contract(policy: TrainedPolicy, controller: Controller, robot: Robot, 
     probe = damping_command()._replace(position=np.arange(float(np.prod(TABLE))).reshape(TABLE))
     if not np.array_equal(decode_command(encode_command(probe)).position, probe.position):
         raise UserError("joints do not come out of a message in the order in which they went in")
-    low, high = np.array(limits.position_low), np.array(limits.position_high)
+    low, high = of_joints(limits.position_low), of_joints(limits.position_high)
     if (robot.low < low).any() or (robot.high > high).any():
         raise UserError(f"robot {robot.name}: actions reach positions beyond the joint limits")
-    if robot.torque_limit > limits.torque:
-        raise UserError(f"robot {robot.name}: its torque limit of {robot.torque_limit:g} N m is beyond the allowed one")
+    torque = of_joints(limits.torque)
+    if (robot.torque_limits > torque).any():
+        most = robot.torque_limits[robot.torque_limits > torque].max()
+        raise UserError(f"robot {robot.name}: its torque limit of {most:g} N m is beyond the allowed one")
     action = controller.act(controller.reset([0]), np.zeros((1, len(LEGS), SENSES + POSTURE)))[1]
     if action.shape != (1, *TABLE) or not (np.abs(action) <= 1.0).all():
         raise UserError(f"policy {policy.name} does not answer with {np.prod(TABLE)} numbers in [-1, 1]")
@@ -75,7 +82,15 @@ def check_contract(policy: TrainedPolicy, controller: Controller, robot: Robot, 
         "policy": f"{policy.name}, checksum {checksum(policy)}, trained for {policy.task or 'nothing'}",
         "robot": f"the data sheet of {robot.name}",
         "joint order": order,
-        "joint limits": f"actions stay inside {low.tolist()} … {high.tolist()} rad",
-        "gains": f"kp {robot.kp:g}, kd {robot.kd:g}, at most {limits.torque:g} N m",
+        "joint limits": f"actions stay inside {_shown(low)} … {_shown(high)} rad",
+        "gains": f"kp {robot.kp:g}, kd {robot.kd:g}, at most {_shown(torque)} N m",
         "time step": f"{policy.policy.control_dt:g} s",
     }
+
+
+def _shown(table: Array) -> str:
+    """A table (leg, 3), as briefly as its equal rows and numbers allow."""
+    rows = [f"[{', '.join(f'{value:g}' for value in row)}]" for row in table]
+    if (table == table[0, 0]).all():
+        return f"{table[0, 0]:g}"
+    return rows[0] if len(set(rows)) == 1 else f"{rows[0]} front, {rows[-1]} hind"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.contract import CONTROL_DT
+from ncap.deploy.legs import LegGeometry
 from ncap.deploy.messages import State
 from ncap.deploy.odometry import trunk_velocity
 from ncap.deploy.safety import Received
@@ -83,8 +84,9 @@ def check_drivable(policy: TrainedPolicy) -> None:
 class Steering:
     """A brainstem between wishes and the circuit of one robot in flight."""
 
-    def __init__(self, *, fixed: Command | None = None) -> None:
+    def __init__(self, legs: LegGeometry, *, fixed: Command | None = None) -> None:
         """Follow wishes with a brainstem, or give one fixed command until the robot is told to stand."""
+        self._legs = legs
         self._brainstem, self._fixed = Brainstem(), fixed
         self._will = self._brainstem.start(1)
         self._still = 0.0
@@ -102,7 +104,11 @@ class Steering:
     def step(self, wish: Wish, state: State, foot_force: Array) -> Command:
         """Commands of the circuit for the next control step, from tared foot forces (leg,) in N."""
         trunk, grounded = trunk_velocity(
-            state.angular_velocity[None], state.joint_position[None], state.joint_velocity[None], foot_force[None]
+            state.angular_velocity[None],
+            state.joint_position[None],
+            state.joint_velocity[None],
+            foot_force[None],
+            self._legs,
         )
         if grounded[0]:  # in the air: as fast as when the last foot left the ground
             self.velocity = trunk[0]

@@ -21,6 +21,7 @@ from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.deploy.contract import CONTROL_DT, TICK, checksum
 from ncap.deploy.driving import drivable
 from ncap.deploy.flight_plan import LONGEST_FLIGHT, check_seed
+from ncap.deploy.legs import A1_LEGS, legs_of
 from ncap.deploy.messages import TABLE, Command, State
 from ncap.deploy.odometry import reckon
 from ncap.deploy.wishes import Wish
@@ -227,7 +228,10 @@ def write_recording(folder: Path) -> Path:
     quaternion = signal("quaternion")
     quaternion /= np.maximum(np.linalg.norm(quaternion, axis=1, keepdims=True), 1e-9)
     joints, force, time = signal("joint_position"), signal("foot_force"), np.asarray(log["time"])
-    position, velocity = reckon(time, quaternion, signal("angular_velocity"), joints, signal("joint_velocity"), force)
+    robot = None if facts.robot is None else robot_from(facts.robot, f"{folder / _ABOUT}: the robot")
+    legs = A1_LEGS if robot is None else legs_of(robot)
+    spin, speed = signal("angular_velocity"), signal("joint_velocity")
+    position, velocity = reckon(time, quaternion, spin, joints, speed, force, legs)
     # rows at equal distances in time, although ticks may be late; a flight is no longer than its rows
     moments = np.arange(max(time[0], time[-1] - LONGEST * CONTROL_DT), time[-1] + 1e-9, CONTROL_DT)
     chosen = np.clip(np.searchsorted(time, moments), 0, len(log) - 1)
@@ -246,7 +250,7 @@ def write_recording(folder: Path) -> Path:
             action=signal("action", 1.0)[chosen],
             neurons=signal("neurons")[chosen],
             neuron_names=facts.neuron_names,
-            robot=None if facts.robot is None else robot_from(facts.robot),
+            robot=robot,
             terrain=Flat(),
             circuit=None if facts.circuit is None else circuit_from(facts.circuit),
             numbers=np.array(facts.numbers),

@@ -20,6 +20,8 @@ class FlightPlan:
     link: str
     """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), sdk, or twin (a simulated robot in this process, on its
     belly; twin:back, twin:left and twin:right lie otherwise)."""
+    robot: str | None = None
+    """a1, go1, go2, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
     arm: bool = False
     """Send commands: the robot will move."""
     rearm: bool = False

@@ -31,7 +31,8 @@ _NEW: Final = 1.0 - math.exp(-BLOCK / MEMORY)
 class Following:
     """Compares the torques that a robot reports with those that its commands ask for."""
 
-    def __init__(self, robot: Robot, torque_limit: float) -> None:
+    def __init__(self, robot: Robot, torque_limit: Array | float) -> None:
+        """Compare up to a torque limit, N m, of all joints or of each (leg, 3)."""
         self._robot, self._limit = robot, torque_limit
         self.restart()
 

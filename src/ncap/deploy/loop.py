@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import FrameType
 from typing import Final
 
@@ -21,16 +21,18 @@ from ncap.deploy.contract import CONTROL_DT, TICK, check_contract, robot_of
 from ncap.deploy.driving import ConstantDriver, Driver, Steering, check_drivable, drivable
 from ncap.deploy.flight import FlightRecorder
 from ncap.deploy.guard import Guard
+from ncap.deploy.legs import foot_forces, legs_of
+from ncap.deploy.limits import Limits, limits_of
 from ncap.deploy.link import Link
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.messages import Command, State, damping_command
+from ncap.deploy.phases import Outcome, Schedule
 from ncap.deploy.remote import stop_pressed
-from ncap.deploy.safety import Fault, Limits, Safety
+from ncap.deploy.safety import Safety
 from ncap.deploy.wishes import STAND
 from ncap.errors import UserError
 from ncap.policies.controller import Command as BrainstemCommand
 from ncap.righting import ATTEMPTS, CROUCH, GettingUp, Lying, lying_on
-from ncap.rotations import rotation_of
 from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
 
@@ -44,49 +46,15 @@ LIES_ON: Final[dict[Lying, str]] = {
     "left": "its left side",
     "right": "its right side",
 }
+FEET_DOWN: Final = 0.25
+"""Time in which legs go back to the standing pose in the phase halt, s: with a foot in the air for longer, a narrow
+robot such as the Go1 tips over."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, a closed terminal."""
 SITTING: Final = ("stop", "halt", "sit")
 """Phases on the way down, which nothing but a fault or a second stop ends."""
 UNFINISHED: Final = "its program ended in flight"
 """Fault of a flight of which nothing more is known than that it began."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """Durations of a flight's phases, s."""
-
-    calibration: float = 0.5
-    low: float = 2.0
-    stand: float = 2.0
-    hold: float = 1.0
-    policy: float = 15.0
-    stop: float = 4.0
-    """At most, for a robot that can be driven, until it stands: in mid-stride the way back to the standing pose is a
-    fall for some."""
-    halt: float = 1.0
-    """Back to the standing pose: a robot that sits down in mid-stride falls on its nose."""
-    sit: float = 2.0
-    damping: float = 3.0
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """Results of a flight."""
-
-    phases: list[tuple[str, float]] = field(default_factory=list)
-    """Phases in order, each with its begin by the link's clock, s."""
-    fault: Fault | None = None
-    stopped: str = ""
-    """Why it ended early, if a person or the end of another process caused it; otherwise empty."""
-    sent: int = 0
-    """Commands that were sent."""
-    malformed: int = 0
-    """Malformed states that were dropped."""
-    warm: bool = False
-    """Whether a motor was ever warm enough for a warning."""
-    unrecorded: str = ""
-    """Why the flight's log or recording is not complete; empty if it is."""
 
 
 class Deployment:
@@ -110,7 +78,7 @@ class Deployment:
         lock: CommanderLock | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """By default the robot is the one that the policy was trained for, and the command is the policy's own.
+        """By default the robot is the one that the policy was trained for, with its limits and the policy's command.
 
         A policy that can be driven follows its driver instead, by default at a slow walk, unless a command is given.
         right: turn a robot that lies on its back or side onto its belly first; otherwise it is refused.
@@ -120,12 +88,12 @@ class Deployment:
         self.right = right
         self.link, self.policy, self.armed, self.seed, self.command = link, policy, armed, seed, command
         self.robot, self.controller = robot or robot_of(policy), policy.controller(1)
-        self.schedule, self.limits = schedule or Schedule(), limits or Limits()
-        self.outcome = Outcome()
+        self.schedule, self.limits = schedule or Schedule(), limits or limits_of(self.robot)
+        self.outcome, self._legs = Outcome(), legs_of(self.robot)
         self._recorder, self._guard, self._lock, self._report = recorder, guard, lock, report
         self._stops, self._parent = 0, os.getppid()
         self._driver: Driver = driver or ConstantDriver()
-        self._steering = Steering(fixed=command) if drivable(policy) else None
+        self._steering = Steering(self._legs, fixed=command) if drivable(policy) else None
         self._wish, self._memory = STAND, None
         self._phase = ""
         self._next_tick = self._next_report = 0.0
@@ -171,7 +139,17 @@ class Deployment:
         self.safety = Safety(self.robot, limits, tick_seconds=found.tick_seconds)
         self._say(f"  tick: {TICKS[found.tick_seconds]}, {found.state_rate:.0f} states a second")
         self._say(f"  torque zero: up to {np.abs(found.torque_zero).max():.2f} N m")
-        self._say(f"  foot tare: {np.round(found.foot_tare).tolist()}")
+        if self.robot.foot_sensors is False:
+            self._say("  contact: estimated from joint torques, because the feet have no sensors")
+        else:
+            self._say(f"  foot tare: {np.round(found.foot_tare).tolist()}")
+
+    def _foot_force(self, state: State) -> Array:
+        """(leg,) force on every foot, N: measured, or estimated where the feet have no sensors."""
+        assert self.calibration is not None
+        if self.robot.foot_sensors is False:
+            return foot_forces(state.joint_position, state.torque - self.calibration.torque_zero, self._legs)
+        return state.foot_force - self.calibration.foot_tare
 
     def _fly(self) -> None:
         """Rise, walk and sit down, up to a fault or a stop."""
@@ -189,7 +167,7 @@ class Deployment:
                 break
         sitting: Sequence[tuple[str, Iterator[Array]]] = (
             ("stop", self._act(schedule.stop, standing=True)),
-            ("halt", self._ramp(standing, schedule.halt)),
+            ("halt", self._ramp(standing, schedule.halt, within=FEET_DOWN)),
             ("sit", self._ramp(LOW, schedule.sit)),
         )
         skipped = {"policy": 0 if self._steering else 1, "hold": 1}.get(self._phase, 2)
@@ -205,7 +183,7 @@ class Deployment:
         received = self.link.newest()
         if received is None or not abs(np.linalg.norm(received.state.quaternion) - 1.0) < 0.1:
             return "belly"  # what is no orientation is left to the safety layer
-        return lying_on(up_of(received.state))
+        return lying_on(received.state.up)
 
     def _roll_over(self) -> bool:
         """Turn a robot that lies on its back or side onto its belly. Returns whether the flight goes on.
@@ -227,7 +205,7 @@ class Deployment:
         before = self.link.now()
         while way.state == "moving" and self.safety.state is not None:
             now = self.link.now()
-            target = way.step(up_of(self.safety.state), self.safety.state.joint_position, now - before)
+            target = way.step(self.safety.state.up, self.safety.state.joint_position, now - before)
             before = now
             if way.state == "moving":
                 if way.move != move:
@@ -280,19 +258,22 @@ class Deployment:
         if received is not None:
             self._wish = self._driver.wish(received, self.link.now())
 
-    def _ramp(self, goal: Array, seconds: float) -> Iterator[Array]:
+    def _ramp(self, goal: Array, seconds: float, within: float = np.inf) -> Iterator[Array]:
         """Targets that lead smoothly to a goal: from the measured pose at first, later from the last target.
+
+        They take the seconds of the phase to get there, or less, and then hold it.
 
         Starting from the measured pose again would let go of what the motors carry, and the robot would sag.
         """
         started, begin = self.link.now(), self.safety.reference
-        while (share := (self.link.now() - started) / seconds) < 1.0:
+        while (elapsed := self.link.now() - started) < seconds:
+            share = min(1.0, elapsed / min(seconds, within))
             yield begin + (goal - begin) * (3 - 2 * share) * share**2
 
     def _act(self, seconds: float, *, standing: bool = False) -> Iterator[Array]:
         """Targets (leg, 3) of the policy, rad; standing: of one that goes on, is told to stand, and then stands."""
         assert self.calibration is not None
-        zero, tare = self.calibration.torque_zero, self.calibration.foot_tare
+        zero = self.calibration.torque_zero
         controller, command, target = self.controller, self.command, self.safety.reference
         memory = self._memory if standing else controller.reset([self.seed], command)
         steering, started = self._steering, self.link.now()
@@ -307,13 +288,13 @@ class Deployment:
                     state.joint_position[None],
                     (state.torque - zero)[None],
                     state.joint_velocity[None],
-                    (state.foot_force - tare)[None],
-                    up_of(state)[None],
+                    self._foot_force(state)[None],
+                    state.up[None],
                     state.angular_velocity[None],
                 )
                 wish = STAND if standing else self._wish
                 if steering is not None:
-                    command = steering.step(wish, state, state.foot_force - tare)
+                    command = steering.step(wish, state, self._foot_force(state))
                     if news := steering.news(self._driver.note, now):
                         self._say(news)
                 memory, action = controller.act(memory, observation, command)
@@ -362,8 +343,7 @@ class Deployment:
         received, recorder = self.link.newest(), self._recorder
         if recorder is None or received is None or self.calibration is None:
             return
-        foot_force = received.state.foot_force - self.calibration.foot_tare
-        recorder.write(self.link.now(), self._phase, received.state, foot_force, command)
+        recorder.write(self.link.now(), self._phase, received.state, self._foot_force(received.state), command)
         if recorder.failure and not self.outcome.unrecorded:
             self.outcome.unrecorded = recorder.failure
             self._say(f"  NOT RECORDED from here on: {recorder.failure}")
@@ -410,13 +390,6 @@ class Deployment:
     def _dropped(self) -> bool:
         """Whether to damp at once because the parent process died. A shell that dies with its terminal is no reason."""
         return self._orphaned() and not self._driver.at_terminal
-
-
-def up_of(state: State) -> Array:
-    """(3,) the vertical in the trunk's frame."""
-    quaternion = state.quaternion / np.linalg.norm(state.quaternion)
-    up: Array = rotation_of(quaternion[None])[0, 2]
-    return up
 
 
 @contextmanager

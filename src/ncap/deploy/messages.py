@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.plan import LEGS
+from ncap.rotations import rotation_of
 
 Array = NDArray[np.float64]
 
@@ -96,6 +97,12 @@ class State(NamedTuple):
     """(leg, 3) of the motors, °C."""
     foot_force: Array
     """(leg,) raw, with an offset that drifts, about N."""
+
+    @property
+    def up(self) -> Array:
+        """(3,) the vertical in the trunk's frame."""
+        up: Array = rotation_of((self.quaternion / np.linalg.norm(self.quaternion))[None])[0, 2]
+        return up
 
 
 class Command(NamedTuple):

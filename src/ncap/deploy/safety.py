@@ -8,58 +8,19 @@ fault is latched: whatever is asked afterwards, the answer is damping. Only a pe
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.following import Following
+from ncap.deploy.limits import Limits as Limits
+from ncap.deploy.limits import of_joints
 from ncap.deploy.messages import DAMPING_KD, TABLE, Command, State, damping_command
 from ncap.rotations import tilt_deg
 from ncap.sim.robot import Robot
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of commands and measurements. The defaults are the A1's."""
-
-    position_low: tuple[float, float, float] = (-0.801, -1.049, -2.699)
-    """Lowest targets of hip, thigh and calf, rad. A milliradian inside the SDK's limits, because messages round."""
-    position_high: tuple[float, float, float] = (0.801, 4.189, -0.917)
-    """Highest targets of hip, thigh and calf, rad."""
-    position_margin: float = 0.3
-    """Angle by which a joint may report a position beyond its limits, rad; more is a broken encoder."""
-    slew: float = 21.0
-    """Fastest change of a target, rad/s: the fastest that the motors turn."""
-    torque: float = 33.5
-    """Torque that a command may ask for in the measured state, N m."""
-    measured_torque: float = 40.0
-    """Torque that a motor may report, N m; more is a collision, or a broken sensor."""
-    velocity: float = 25.0
-    """Velocity that a joint may report, rad/s."""
-    patience: int = 3
-    """Successive states beyond a limit of position, velocity or torque that make a fault: single ones are noise."""
-    tilt_deg: float = 45.0
-    """Largest roll or pitch, degrees."""
-    state_age: float = 0.040
-    """Age of the newest state, s: damping must have reached the robot when the state is 50 ms old."""
-    tick_jump: float = 0.1
-    """Time by which the robot's clock may run ahead of ours between two states, s."""
-    following: float = 0.2
-    """Smallest share of the asked torque that the motors must report; less is a robot that hears no commands."""
-    warm: float = 50.0
-    """Temperature of a motor that is worth a warning, °C."""
-    hot: float = 60.0
-    """Temperature of a motor that is a fault, °C."""
-    deadline: float = 0.020
-    """Time between two commands, s: the SDK's server gives up after 22 ms."""
-    missed_deadlines: int = 3
-    """Missed deadlines within a second that make a fault."""
-    longest_gap: float = 0.050
-    """Time between two commands that is a fault at once, s."""
 
 
 class Received(NamedTuple):
@@ -96,12 +57,14 @@ class Safety:
         self.robot, self.limits, self.tick_seconds = robot, limits, tick_seconds
         self.fault: Fault | None = None
         self._largest_tilt = limits.tilt_deg
-        self._low, self._high = np.array(limits.position_low), np.array(limits.position_high)
+        self._low, self._high = of_joints(limits.position_low), of_joints(limits.position_high)
         self._middle, self._half = (self._low + self._high) / 2, (self._high - self._low) / 2
         self.state: State | None = None
         """The newest state that was accepted."""
         self._previous: Array | None = None
-        self._following = Following(robot, limits.torque)
+        self._slew, self._torque = of_joints(limits.slew), of_joints(limits.torque)
+        self._velocity, self._measured_torque = of_joints(limits.velocity), of_joints(limits.measured_torque)
+        self._following = Following(robot, self._torque)
         self._commanded_at: float | None = None
         self._missed: list[float] = []
         self._now = -np.inf
@@ -185,17 +148,18 @@ class Safety:
             self.fail("tilt", f"roll or pitch is {tilt:.0f}°", now)
         elif hottest >= limits.hot:
             self.fail("temperature", f"a motor has {hottest:.0f} °C", now)
-        outside = float((np.abs(state.joint_position - self._middle) - self._half).max())
+        outside = np.abs(state.joint_position - self._middle) - self._half
+        speed, torque = np.abs(state.joint_velocity), np.abs(state.torque)
         self._count("position", outside, limits.position_margin, "a joint reports {:.2f} rad beyond its limits", now)
-        speed, torque = float(np.abs(state.joint_velocity).max()), float(np.abs(state.torque).max())
-        self._count("velocity", speed, limits.velocity, "a joint turns at {:.1f} rad/s", now)
-        self._count("torque", torque, limits.measured_torque, "a motor reports {:.1f} N m", now)
+        self._count("velocity", speed, self._velocity, "a joint turns at {:.1f} rad/s", now)
+        self._count("torque", torque, self._measured_torque, "a motor reports {:.1f} N m", now)
 
-    def _count(self, kind: str, value: float, limit: float, detail: str, now: float) -> None:
-        """Count successive states beyond a limit; too many are a fault."""
-        self._beyond[kind] = self._beyond[kind] + 1 if value > limit else 0
+    def _count(self, kind: str, values: Array, limit: Array | float, detail: str, now: float) -> None:
+        """Count successive states in which some joint of (leg, 3) is beyond its limit; too many are a fault."""
+        beyond = values > limit
+        self._beyond[kind] = self._beyond[kind] + 1 if beyond.any() else 0
         if self._beyond[kind] >= self.limits.patience:
-            self.fail(kind, detail.format(value), now)
+            self.fail(kind, detail.format(values[beyond].max()), now)
 
     def _check_following(self, state: State, now: float) -> None:
         if self.fault is None:
@@ -219,7 +183,7 @@ class Safety:
             self.fail("target is not a number", "the policy asked for NaN or infinity", now)
         if self.fault is not None or self.state is None:
             return damping_command()
-        previous, reach = self.reference, self.limits.slew * min(elapsed, self.limits.deadline)
+        previous, reach = self.reference, self._slew * min(elapsed, self.limits.deadline)
         slow = np.minimum(np.maximum(target, previous - reach), previous + reach)
         self._previous = np.minimum(np.maximum(slow, self._low), self._high)  # quicker than np.clip
         self._following.target = self._previous
@@ -231,7 +195,7 @@ class Safety:
         A motor at its limit gives the same torque as with the full gains, so this costs the policy nothing. A joint
         that is far off or fast is still braked as in damping, and held only with what the brake leaves of the limit.
         """
-        robot, limit = self.robot, self.limits.torque
+        robot, limit = self.robot, self._torque
         error, velocity = position - state.joint_position, state.joint_velocity
         asked = robot.kp * error - robot.kd * velocity
         scale = np.minimum(1.0, limit / np.maximum(np.abs(asked), 1e-9))

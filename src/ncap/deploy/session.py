@@ -13,7 +13,8 @@ from ncap.deploy.guard import Guard
 from ncap.deploy.keyboard import HINT, KeyboardDriver, Terminal
 from ncap.deploy.link import LcmLink, Link, SdkLink, TwinLink, lcm_url
 from ncap.deploy.lock import CommanderLock
-from ncap.deploy.loop import Deployment, Outcome, Schedule, stopped_by_signals
+from ncap.deploy.loop import Deployment, stopped_by_signals
+from ncap.deploy.phases import Outcome, Schedule
 from ncap.deploy.remote import RemoteDriver
 from ncap.errors import UserError
 from ncap.sim.robot import Robot
@@ -50,7 +51,7 @@ def fly(
     """
     check_policy(policy)
     terminal, driver = _driver(policy, plan, command)
-    robot = robot_of(policy)
+    robot = robot_of(policy, plan.robot)
     with ExitStack() as stack:
         link = open_link(plan.link, plan.seed, robot, paced=terminal is not None)
         stack.callback(link.close)

@@ -264,6 +264,8 @@ class Twin:
         position = position + gaps.POSITION_NOISE * noise[0] + self._position_bias
         temperature = np.full(TABLE, 30.0)
         foot_force = data.sensordata[: len(LEGS)] + gaps.FORCE_NOISE * noise[3, :, 0] + self.gap.foot_force_offset
+        if self.world.robot.foot_sensors is False:
+            foot_force = np.zeros(len(LEGS))
         tables = {"nan": position, "overspeed": velocity, "overtorque": torque, "hot": temperature}
         for fault in tables.keys() & faults.keys():
             tables[fault][-1, -1] = _BROKEN[fault]

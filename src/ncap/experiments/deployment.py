@@ -23,7 +23,8 @@ from ncap.deploy.contract import TICK, check_policy, checksum, robot_of
 from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import Link
-from ncap.deploy.loop import Deployment, Schedule
+from ncap.deploy.loop import Deployment
+from ncap.deploy.phases import Schedule
 from ncap.deploy.stepped import stepped_twin
 from ncap.deploy.twin import Truth
 from ncap.errors import UserError, unknown_name

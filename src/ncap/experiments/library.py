@@ -49,6 +49,8 @@ class Scale:
     """Length of an episode in which the speed changes, s."""
     states: int = 32
     """Initial states of the rhythm generator."""
+    robot: str | None = None
+    """The robot that is trained and measured; None: the tasks' own."""
     rollouts: int = 256
     """Episodes of full length that every optimiser is given in the comparison of optimisers."""
     trials: int = 50
@@ -59,7 +61,7 @@ class Scale:
     def trainings(self, task: str, policy: str, algorithm: str = "evolution") -> list[Training]:
         """One training per seed."""
         settings = self.rl[algorithm] if algorithm != "evolution" else self.ncap if policy == "ncap" else self.mlp
-        whole = Training(task=task, policy=policy, algorithm=algorithm, **settings).filled()
+        whole = Training(task=task, policy=policy, algorithm=algorithm, robot=self.robot, **settings).filled()
         return [replace(whole, seed=seed) for seed in range(self.seeds)]
 
 

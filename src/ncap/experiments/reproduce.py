@@ -8,6 +8,7 @@ from typing import Final
 from ncap.errors import UserError, unknown_name
 from ncap.experiments import (
     algorithms,
+    bodies,
     deployment,
     driving,
     evolution,
@@ -39,6 +40,8 @@ class Experiment:
     """It needs at least one of these; none: it needs no task."""
     gradients: bool = False
     """Whether it needs reinforcement learning."""
+    any_robot: bool = False
+    """Whether it can be done with another robot than the A1."""
     only_by_name: bool = False
     """Whether "all" leaves it out, because it is long and not about training on the four tasks."""
 
@@ -46,13 +49,13 @@ class Experiment:
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     "gaits": Experiment(run=gaits.run),
     "units": Experiment(run=units.run),
-    "performance": Experiment(run=performance.run, tasks=PAPER_TASKS),
-    "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,)),
-    "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS),
+    "performance": Experiment(run=performance.run, tasks=PAPER_TASKS, any_robot=True),
+    "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,), any_robot=True),
+    "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS, any_robot=True),
     "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,), gradients=True),
-    "weights": Experiment(run=weights.run, tasks=(weights.TASK,)),
+    "weights": Experiment(run=weights.run, tasks=(weights.TASK,), any_robot=True),
     "variable-speed": Experiment(run=variable_speed.run),  # its task has several commands, and is none of the four
-    "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True),
+    "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True, any_robot=True),
     "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
     "mlp-evolution": Experiment(run=mlp_evolution.run, tasks=mlp_evolution.TASKS, only_by_name=True),
@@ -60,13 +63,17 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "driving": Experiment(run=driving.run, only_by_name=True),
     "posture": Experiment(run=posture.run, only_by_name=True),
     "righting": Experiment(run=righting.run, only_by_name=True),
+    "bodies": Experiment(run=bodies.run, any_robot=True, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
 
 
-def chosen(names: Sequence[str], tasks: Sequence[str]) -> list[str]:
-    """The experiments that were asked for, in the order above; of "all", those about one of the tasks."""
+def chosen(names: Sequence[str], tasks: Sequence[str], robot: str | None = None) -> list[str]:
+    """The experiments that were asked for, in the order above; of "all", those about one of the tasks.
+
+    With a robot, only experiments that can be done with any: others must not be named, and "all" leaves them out.
+    """
     for name in names:
         if name == "all":
             continue
@@ -74,10 +81,13 @@ def chosen(names: Sequence[str], tasks: Sequence[str]) -> list[str]:
             raise unknown_name("experiment", name, [*EXPERIMENTS, "all"])
         if (about := EXPERIMENTS[name].tasks) and not set(about) & set(tasks):
             raise UserError(f"{name} is about {' and '.join(about)}, not {', '.join(tasks)}")
+        if robot is not None and not EXPERIMENTS[name].any_robot:
+            able = ", ".join(other for other, experiment in EXPERIMENTS.items() if experiment.any_robot)
+            raise UserError(f"{name} is about the A1, or about no robot: leave out --robot; it goes with {able}")
     todo = [
         name
         for name, experiment in EXPERIMENTS.items()
-        if name in names or ("all" in names and _in_all(experiment, tasks))
+        if name in names or ("all" in names and _in_all(experiment, tasks) and (robot is None or experiment.any_robot))
     ]
     if any(EXPERIMENTS[name].gradients for name in todo):
         check_installed()

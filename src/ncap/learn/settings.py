@@ -65,7 +65,8 @@ class Training:
     trainable: Names = ()
     """Stages of the circuit that are trained: AF, BC, RG, PF, or all; by default the rows that the table marks."""
     robot: str | None = None
-    """a1, a data sheet (.json), or a Python file that registers a robot; by default the task's."""
+    """a1, go1, go2 (with -turning for hips that go far enough for drive tasks), a data sheet (.json), or a Python file
+    that registers a robot; by default the task's."""
     command: float | None = None
     """Brainstem command in [0, 1]; by default the task's."""
     target_speed: float | None = None

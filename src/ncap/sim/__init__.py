@@ -1,7 +1,8 @@
 """Bodies: robots, terrains, and the batched simulator that moves them. Knows nothing of policies.
 
-`robot` and `a1` need NumPy only, so that a deployed policy does not load MuJoCo. MuJoCo chooses how to draw when it is
-imported, and its own choice fails without a display: so the choice is made here, before anything else in this room.
+`robot`, `a1` and `go` need NumPy only, so that a deployed policy does not load MuJoCo. Both data sheets are registered
+here, so that whoever imports anything of this room knows all robots. MuJoCo chooses how to draw when it is imported,
+and its own choice fails without a display: so the choice is made here, before anything else in this room.
 """
 
 import ctypes
@@ -16,3 +17,6 @@ if sys.platform == "linux" and not any(os.environ.get(name) for name in ("MUJOCO
             continue
         os.environ["MUJOCO_GL"] = _name
         break
+
+from ncap.sim import a1 as a1
+from ncap.sim import go as go

@@ -20,6 +20,8 @@ from ncap.rotations import pitch_of, roll_of
 
 Array = NDArray[np.float64]
 LegTriple = tuple[tuple[float, float, float], ...]
+PerJoint = float | tuple[float, float, float]
+"""One number for all joints, or one each for hip, thigh and calf."""
 
 SENSES: Final = 10
 """Observations per leg: position, torque and velocity of hip, thigh and calf, then foot contact."""
@@ -57,23 +59,47 @@ class Robot:
     """Proportional gain of the joints' PD control, N m / rad."""
     kd: float
     """Derivative gain, N m s / rad."""
-    torque_limit: float
+    torque_limit: PerJoint
     """Largest torque of a motor, N m; it maps to ±1."""
-    velocity_limit: float
+    velocity_limit: PerJoint
     """Joint velocity that maps to ±1, rad/s."""
     foot_force_max: float
     """Foot force that maps to 1, N; no force maps to -1."""
     leg_length: float
     """Length of a leg, m, for the Froude number."""
+    joint_min: LegTriple | None = None
+    """Lowest position that a joint of the machine can take, rad; None: not known. Commands stay inside."""
+    joint_max: LegTriple | None = None
+    motor_speed: PerJoint | None = None
+    """Fastest that a motor turns its joint, rad/s; None: not known."""
+    hip_at: tuple[float, float] | None = None
+    """Forward and leftward distance from the trunk's middle to the front left hip, m, for the places of feet; None, as
+    for the three below: the A1's."""
+    links: tuple[float, float, float] | None = None
+    """Lengths of hip (sideways), thigh and calf, m."""
+    foot_radius: float | None = None
+    """Radius of a foot, m."""
+    belly: float | None = None
+    """Height of the trunk's middle above the ground when it lies, m."""
+    foot_sensors: bool | None = None
+    """False for a machine whose feet feel nothing: contact is then estimated from its joint torques."""
     model_xml: str = ""
     """The model's text, for a robot that travels without its file, as in a recording."""
 
     def __post_init__(self) -> None:
-        for field in ("joints", "feet", "position_min", "position_mid", "position_max"):
-            if len(getattr(self, field)) != len(LEGS):
+        for field in ("joints", "feet", "position_min", "position_mid", "position_max", "joint_min", "joint_max"):
+            rows = getattr(self, field)
+            if rows is not None and len(rows) != len(LEGS):
                 raise UserError(f"robot {self.name}: {field} needs a row per leg ({', '.join(LEGS)})")
         if not (np.all(self.low < self.mid) and np.all(self.mid < self.high)):
             raise UserError(f"robot {self.name}: position_min < position_mid < position_max must hold for every joint")
+        reach = ((self.joint_min, -1.0, self.low), (self.joint_max, 1.0, self.high))
+        if any(end is not None and (sign * (target - np.array(end)) > 0).any() for end, sign, target in reach):
+            raise UserError(f"robot {self.name}: position_min and position_max must lie within joint_min and joint_max")
+        for field in ("torque_limit", "velocity_limit", "motor_speed", "links", "foot_radius", "belly"):
+            value = getattr(self, field)
+            if value is not None and not (np.array(value) > 0).all():
+                raise UserError(f"robot {self.name}: {field} must be above 0")
 
     @cached_property
     def low(self) -> Array:
@@ -89,6 +115,16 @@ class Robot:
     def high(self) -> Array:
         """(leg, 3) highest joint position, rad."""
         return np.array(self.position_max, float)
+
+    @cached_property
+    def torque_limits(self) -> Array:
+        """(leg, 3) largest torque of the motors, N m."""
+        return np.full(self.mid.shape, self.torque_limit, float)
+
+    @cached_property
+    def velocity_limits(self) -> Array:
+        """(leg, 3) joint velocity that maps to ±1, rad/s."""
+        return np.full(self.mid.shape, self.velocity_limit, float)
 
     def targets(self, action: Array) -> Array:
         """Joint targets in rad from actions (..., leg, 3), which are clipped to [-1, 1]."""
@@ -111,14 +147,19 @@ class Robot:
         offset = position - self.mid
         result = np.empty((*foot_force.shape, SENSES + POSTURE))
         result[..., 0:3] = offset / np.where(offset < 0, self.mid - self.low, self.high - self.mid)
-        result[..., 3:6] = torque / self.torque_limit
-        result[..., 6:9] = velocity / self.velocity_limit
+        result[..., 3:6] = torque / self.torque_limits
+        result[..., 6:9] = velocity / self.velocity_limits
         result[..., 9] = 2.0 * foot_force / self.foot_force_max - 1.0
         result[..., 10] = (roll_of(up) / TILT)[:, None] * _RIGHT_SINKS
         result[..., 11] = (angular_velocity[:, 0] / TILT_RATE)[:, None] * _RIGHT_SINKS
         result[..., 12] = (pitch_of(up) / TILT)[:, None] * _FRONT_SINKS
         result[..., 13] = (angular_velocity[:, 1] / TILT_RATE)[:, None] * _FRONT_SINKS
         return np.clip(result, -1.0, 1.0, out=result)
+
+
+def leg_rows(table: Array) -> LegTriple:
+    """A table (leg, 3) as a data sheet has it."""
+    return tuple((float(hip), float(thigh), float(calf)) for hip, thigh, calf in table)
 
 
 ROBOTS: Final[Registry[Robot]] = Registry("robot")
@@ -135,9 +176,10 @@ def find_robot(name: str) -> Robot:
 
 
 def describe_robot(robot: Robot) -> dict[str, Any]:
-    """The robot's data sheet as JSON data, with the text of its model."""
+    """The robot's data sheet as JSON data, with the text of its model and without what is not known."""
     text = robot.model_xml or read_text(robot.model)
-    return asdict(robot) | {"model": robot.model.name, "model_xml": text}
+    known = {name: value for name, value in asdict(robot).items() if value is not None}
+    return known | {"model": robot.model.name, "model_xml": text}
 
 
 def robot_from(data: object, what: str = "the robot") -> Robot:

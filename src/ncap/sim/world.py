@@ -278,12 +278,13 @@ def _set_contacts(spec: mujoco.MjSpec, robot: Robot, contact: Contact) -> None:
 
 def _add_motors(spec: mujoco.MjSpec, robot: Robot) -> None:
     """PD control as affine actuators, in leg order: force = kp (ctrl - q) - kd dq, limited."""
-    for name in (name for leg in robot.joints for name in leg):
+    names = [name for leg in robot.joints for name in leg]
+    for name, limit in zip(names, robot.torque_limits.ravel(), strict=True):
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.biastype = mujoco.mjtBias.mjBIAS_AFFINE
         motor.gainprm[0] = robot.kp
         motor.biasprm[1], motor.biasprm[2] = -robot.kp, -robot.kd
-        motor.forcelimited, motor.forcerange = True, [-robot.torque_limit, robot.torque_limit]
+        motor.forcelimited, motor.forcerange = True, [-limit, limit]
 
 
 def _add_foot_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
