@@ -111,6 +111,27 @@ def test_the_brainstem_changes_slowly_stands_at_0_and_leans_against_errors():
     }
 
 
+def test_after_standing_it_first_walks_slowly_straight_ahead():
+    will, dt = Brainstem(), 0.03
+    wanted, still = (np.array([0.9]), np.array([0.5])), (np.zeros(1), np.zeros(1))
+    state, said = will.start(1), []
+    for _ in range(100):
+        state, commands = will.step(state, wanted, still, dt)
+        said.append((commands["c"][0], commands["turn.L"][0], state.speed[0]))
+    c, turn, speed = np.array(said).T
+    settled = round(0.8 / dt)  # it moves from the first step on, since the wanted yaw rate is at once above STANDING
+    assert speed[:settled].max() <= 0.2
+    assert turn[:settled].max() == 0.0
+    assert 0.0 < turn[settled + 3] < 0.2  # then more and more: 4 of 27 steps of at most 1
+    assert turn[2 * settled + 3] == 1.0  # nothing turns, so the gyroscope asks for all of it
+    assert c[:settled].max() < 0.17 < 0.35 < c[-1]  # a walk, and then a trot
+    # who stands anew settles anew, and who was moving does not
+    for _ in range(100):
+        state, commands = will.step(state, (np.zeros(1), np.zeros(1)), still, dt)
+    assert commands["stop"][0] == 1.0
+    assert state.moving[0] == 0.0
+
+
 def test_nobody_s_brainstem_depends_on_others():
     draws = np.random.default_rng(0)
     wanted, felt = draws.uniform(0, 1, (2, 20, 2, 5))

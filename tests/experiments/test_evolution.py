@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ncap.evaluation import evaluate
-from ncap.experiments import evolution
+from ncap.experiments import evolution, mlp_evolution
+from ncap.experiments.curves import Curve
 from ncap.experiments.evolution import play, trainings
 from ncap.experiments.library import SCALES, Library
 from ncap.learn.best import TEST_SEEDS
@@ -54,3 +56,29 @@ def test_runs_of_different_optimisers_do_not_meet_in_one_folder(tmp_path, monkey
     assert len(places) == 5 * 3
     one = trainings("neuromodulators", SCALES["laptop"])[0]
     assert (one.epochs, one.episodes, one.training_seconds) == (96 // 8 + 1, 3, 5.0)
+
+
+def test_settings_of_mlps_are_given_the_same_steps_and_begin_with_what_zero_weights_do(tmp_path, monkeypatch):
+    scale = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), test_seconds=0.6, mlp_steps=160)
+    plan = (("flat-walk", "mlp:4x4", "32 candidates"), ("flat-walk", "mlp:4x4", "no normaliser"))
+    small = {
+        name: mlp_evolution.CONDITIONS[name] | {"population": n} for (_, _, name), n in zip(plan, (4, 8), strict=True)
+    }
+    monkeypatch.setattr(mlp_evolution, "CONDITIONS", small)
+    monkeypatch.setattr(mlp_evolution, "PLAN", plan)
+    mlp_evolution.run(library(tmp_path), scale, tmp_path)
+    rows = read_table(tmp_path / "mlp-evolution.csv")
+    assert [row["condition"] for row in rows] == ["32 candidates", "no normaliser"]
+    assert [float(row["steps"]) for row in rows] == [160, 160]  # two epochs of 4 times 20 steps, one of 8 times 20
+    assert {row["steps_to_0.9"] for row in rows} == {"never"}
+    raw = load(tmp_path / "mlp-evolution/no-normaliser/runs/flat-walk-mlp-4x4-0").policy
+    usual = load(tmp_path / "mlp-evolution/32-candidates/runs/flat-walk-mlp-4x4-0").policy
+    assert raw.mean == ()
+    assert usual.hidden == raw.hidden == (4, 4)
+
+
+def test_a_plateau_is_where_the_running_mean_of_five_tests_is_within_a_hundredth_of_its_best():
+    returns = np.array([0.5] * 4 + [0.9] * 8 + [0.905])
+    ones = np.ones(len(returns))
+    curve = Curve(rollouts=ones, steps=ones, cpu_seconds=ones, returns=returns)
+    assert mlp_evolution.plateau(curve) == 8  # the mean of tests 4 to 8 is the first of 0.9

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ncap.errors import UserError
-from ncap.learn.ars import ARS, shape_returns
+from ncap.learn.ars import ARS, rank_returns, shape_returns
 from ncap.learn.cma import CMA
 from ncap.learn.modulators import GAIN, REFLEX, SINGLE, TOGETHER, coordinates
 from ncap.learn.presets import PRESETS
@@ -17,6 +17,7 @@ from ncap.policies.ncap import NCAPPolicy
 FREE = ParamSpace([Block(name="w", initial=np.zeros(5))])
 METHODS = [
     ARS(population=8, sigma=0.1),
+    ARS(population=8, sigma=0.1, ranks=True),
     CMA(population=8, sigma=0.1),
 ]
 
@@ -206,6 +207,17 @@ def test_no_returns_whatsoever_make_weights_that_are_not_finite(method, returns)
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_returns_do_not_move_the_mean(method):
     assert np.array_equal(method.update(FREE, method.start(FREE, np.ones(5)), 0, 0, np.full(8, 0.7)).mean, np.ones(5))
+
+
+def test_ranks_know_only_the_order():
+    # from the worst: 0.1 and NaN share the places 0 and 1, so 0.5 each; 0.5 is third, 0.9 last
+    assert rank_returns(np.array([0.5, np.nan, 0.1, 0.9])).tolist() == [2.0, 0.5, 0.5, 3.0]
+    method, mean = METHODS[1], np.zeros(5)
+    steps = [
+        method.update(FREE, method.start(FREE, mean), 3, 7, np.array(returns)).mean
+        for returns in ([0, 1, 2, 3, 4, 5, 6, 7], [-9, 1, 2, 3, 4, 5, 6, 1e6])
+    ]
+    assert np.array_equal(*steps)
 
 
 def test_nan_ranks_as_the_worst():

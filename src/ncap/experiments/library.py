@@ -83,7 +83,7 @@ SCALES: Final = {
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
-        mlp={"epochs": 40},
+        mlp={"epochs": 120},
         rl={"ppo": {"epochs": 60}, "d4pg": {"epochs": 20}},
         episodes=10,
         points=7,

@@ -8,27 +8,27 @@ from ncap.learn.cma import CMA
 PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
     "default": {
         "ncap": CMA(population=8, sigma=0.14, modulated=True, cooling=0.97),
-        "mlp": ARS(population=64, sigma=0.1),
+        "mlp": ARS(population=32, sigma=0.1),
     },
     "plain": {
         "ncap": CMA(population=16, sigma=0.14),
-        "mlp": ARS(population=64, sigma=0.1),
+        "mlp": ARS(population=32, sigma=0.1),
     },
     "ars": {
         "ncap": ARS(population=16, sigma=0.14),
-        "mlp": ARS(population=64, sigma=0.1),
+        "mlp": ARS(population=32, sigma=0.1),
     },
     "ranks": {
         "ncap": ARS(population=16, sigma=0.14, ranks=True),
-        "mlp": ARS(population=64, sigma=0.1, ranks=True),
+        "mlp": ARS(population=32, sigma=0.1, ranks=True),
     },
     "decay": {
         "ncap": ARS(population=16, sigma=0.14, decay=0.01),
-        "mlp": ARS(population=64, sigma=0.1, decay=0.01),
+        "mlp": ARS(population=32, sigma=0.1, decay=0.01),
     },
     "raw": {
         "ncap": ARS(population=16, sigma=0.14),
-        "mlp": ARS(population=64, sigma=0.1, normalises=False),
+        "mlp": ARS(population=32, sigma=0.1, normalises=False),
     },
     "paper": {
         "ncap": ARS(population=256, sigma=0.1, copies=8),
