@@ -12,7 +12,7 @@ from ncap.cli import machine
 
 def test_the_json_of_bench_has_a_positive_number_for_every_ground_and_population(monkeypatch, capsys):
     measure = bench.measure
-    monkeypatch.setattr(bench, "measure", lambda: measure(steps={16: 1, 48: 1, 256: 1}, repetitions=1))
+    monkeypatch.setattr(bench, "measure", lambda robot: measure(robot, steps={16: 1, 48: 1, 256: 1}, repetitions=1))
     machine.bench(json=True)
     found = json.loads(capsys.readouterr().out)
     by_population = ("16", "48", "256")

@@ -180,9 +180,19 @@ def test_unknown_words_list_the_valid_ones(arguments, told, capsys):
 
 def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
-    named_only = ["leading", "evolution", "physics", "driving", "righting", "deployment"]
+    named_only = [
+        *("leading", "evolution", "mlp-evolution", "physics", "driving", "posture", "righting", "bodies", "deployment"),
+    ]
     assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
     assert chosen(named_only[::-1], tuple(TASKS)) == named_only
+
+
+def test_with_a_robot_only_experiments_that_can_have_any_are_done():
+    anybodys = ["performance", "footfalls", "parameters", "weights", "algorithms"]
+    assert chosen(["all"], PAPER_TASKS, "go2") == anybodys
+    assert chosen(["bodies", "weights"], PAPER_TASKS, "go2") == ["weights", "bodies"]
+    with pytest.raises(UserError, match="gaits is about the A1, or about no robot: leave out --robot"):
+        chosen(["gaits"], PAPER_TASKS, "go2")
 
 
 def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):
