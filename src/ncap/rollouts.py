@@ -127,9 +127,9 @@ class Arena:
         return seen
 
     def motion(self) -> tuple[Array, Array]:
-        """(forward speed m/s, yaw rate rad/s), (P,) each; 0 where a simulation has failed."""
+        """(forward speed m/s, yaw rate about the vertical rad/s), (P,) each; 0 where a simulation has failed."""
         now = self.measured
-        return np.nan_to_num(now.velocity[:, 0]), np.nan_to_num(now.angular_velocity[:, 2])
+        return np.nan_to_num(now.velocity[:, 0]), np.nan_to_num((now.up * now.angular_velocity).sum(axis=1))
 
     def wish(self) -> Array:
         """(P, wish_size) in [-1, 1]: the wanted speed and yaw rate, and the yaw rate now; empty in other tasks."""

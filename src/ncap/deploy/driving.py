@@ -113,7 +113,7 @@ class Steering:
         if grounded[0]:  # in the air: as fast as when the last foot left the ground
             self.velocity = trunk[0]
         self.wanted = wish
-        felt = self.velocity[:1], state.angular_velocity[2:]
+        felt = self.velocity[:1], (state.up @ state.angular_velocity)[None]
         wanted = np.array([wish.speed]), np.array([wish.yaw_rate])
         if self._fixed is not None and wish != STAND:
             self._will = self._will._replace(speed=self._will.felt_speed)  # from where it will slow down
