@@ -22,12 +22,12 @@ from ncap.deploy.messages import (
     COMMAND_CHANNEL,
     STATE_CHANNEL,
     TABLE,
+    WIRE,
     Command,
     MalformedMessage,
     State,
+    Wire,
     damping_command,
-    decode_command,
-    encode_state,
 )
 from ncap.deploy.remote import Remote, encode_remote
 from ncap.errors import UserError, unknown_name
@@ -112,16 +112,18 @@ class Twin:
         faults: Sequence[tuple[float, str]] = (),
         remote: Sequence[tuple[float, Remote | None]] = (),
         lying: str = "belly",
+        wire: Wire = WIRE,
     ) -> None:
         """Put a robot on its belly, back, left or right; faults are (time in s, name) of what will go wrong.
 
         remote: (time in s, what its remote says from then on, None: nothing); before the first it is silent.
         One that does not lie on its belly touches ground and itself with all its parts (contact preset released).
+        wire: the kind of its messages, by default an A1's.
         """
         check_seed(seed)
         if lying not in ROLLED:
             raise unknown_name("part to lie on", lying, ROLLED)
-        self.gap = gap or Gap()
+        self.gap, self._wire = gap or Gap(), wire
         self.world = World(robot, terrain or Flat(), contact="default" if lying == "belly" else "released")
         self._model = self.world.variant(
             Variation(friction=self.gap.friction, trunk_mass_scale=self.gap.mass, terrain_seed=seed)
@@ -218,7 +220,7 @@ class Twin:
             if "deaf" in self._faults:
                 continue
             try:
-                command = decode_command(datagram)
+                command = self._wire.decode_command(datagram)
             except MalformedMessage:
                 self.malformed += 1
                 continue
@@ -269,7 +271,7 @@ class Twin:
         tables = {"nan": position, "overspeed": velocity, "overtorque": torque, "hot": temperature}
         for fault in tables.keys() & faults.keys():
             tables[fault][-1, -1] = _BROKEN[fault]
-        encoded = encode_state(
+        encoded = self._wire.encode_state(
             State(
                 tick=self._tick(),
                 quaternion=data.qpos[3:7],
