@@ -86,7 +86,7 @@ def twin(
     `ncap twin --robot go2 --link dds://lo --mode normal`.
 
     Args:
-        link: lcm:// or lcm://GROUP:PORT?ttl=1 (an A1's messages); dds://INTERFACE or dds://INTERFACE?domain=1 (a Go2's).
+        link: lcm:// or lcm://GROUP:PORT?ttl=1 (an A1's messages), dds://INTERFACE or dds://INTERFACE?domain=1 (Go2's).
         seconds: Time to run, s; by default until Ctrl-C.
         seed: Seed of noise, bias and lost messages.
         robot: a1, go1, go2, a data sheet (.json), or a Python file that registers a robot.
@@ -118,13 +118,9 @@ def twin(
         raise UserError("--mode is for dds:// links only")
     if mode and mode not in MODES:
         raise unknown_name("mode of a robot", mode, MODES)
-    address, script = (
-        find_dds_address(link).url if is_dds(link) else lcm_url(link),
-        [(moment, NAMED[name]) for moment, name in said],
-    )
-    body = Twin(
-        gap, seed=seed, robot=find_robot(robot), faults=faults, remote=script, lying=lying, wire=WIRES[is_dds(link)]
-    )
+    address = find_dds_address(link).url if is_dds(link) else lcm_url(link)
+    script, wire = [(moment, NAMED[name]) for moment, name in said], WIRES[is_dds(link)]
+    body = Twin(gap, seed=seed, robot=find_robot(robot), faults=faults, remote=script, lying=lying, wire=wire)
     _say(f"a twin lies on its {lying} at {link}")
     serve(body, address, seconds, mode=mode)
     _say(

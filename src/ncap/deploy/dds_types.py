@@ -51,7 +51,7 @@ def _raw(described: Any) -> Any:
         cdr: bytes = self.cdr
         return cdr
 
-    def deserialize(cls: Any, data: bytes, **_: object) -> Any:
+    def deserialize(cls: Any, /, data: bytes, **_: object) -> Any:
         return cls(data)
 
     described.__init__, described.serialize = start, serialize

@@ -18,8 +18,8 @@ class FlightPlan:
     """Where a policy flies, for how long, and whether commands are sent."""
 
     link: str
-    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), dds://INTERFACE or dds://INTERFACE?domain=1 (a Go2), sdk, or
-    twin (a simulated robot in this process, on its belly; twin:back, twin:left and twin:right lie otherwise)."""
+    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), dds://INTERFACE or dds://INTERFACE?domain=1 (a Go2), sdk,
+    or twin (a simulated robot in this process, on its belly; twin:back, twin:left and twin:right lie otherwise)."""
     robot: str | None = None
     """a1, go1, go2, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
     arm: bool = False
