@@ -30,7 +30,7 @@ def send_states(url: str) -> None:
 
 
 def measure(url: str) -> None:
-    """Print percentiles of the time from just before a state is encoded's end to its decoded copy in the link."""
+    """Print percentiles of the time from before a state is encoded to when it is decoded at the other end."""
     sender = multiprocessing.get_context("spawn").Process(target=send_states, args=(url,), daemon=True)
     sender.start()
     link, delays, last = DdsLink(url) if is_dds(url) else LcmLink(url), [], 0
@@ -48,9 +48,8 @@ def measure(url: str) -> None:
     sender.join()
     link.close()
     p50, p99 = np.percentile(delays, [50, 99])
-    print(
-        f"  {url.partition('?')[0].partition('239')[0]:<9} ms: p50 {p50:.2f}  p99 {p99:.2f}   {len(delays) / SECONDS:.0f} states a second seen"
-    )
+    kind, seen = "DDS" if is_dds(url) else "LCM", len(delays) / SECONDS
+    print(f"  {kind} ms: p50 {p50:.2f}  p99 {p99:.2f}   {seen:.0f} states a second seen")
 
 
 def main() -> None:

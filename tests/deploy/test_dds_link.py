@@ -13,14 +13,16 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ncap.deploy import dds_messages, motion_service
+from ncap.deploy import dds_messages, motion_service, session
 from ncap.deploy.dds_end import DdsAddress, DdsEnd, find_dds_address
 from ncap.deploy.dds_link import DdsLink
+from ncap.deploy.flight_plan import FlightPlan
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment
 from ncap.deploy.messages import Command, damping_command
 from ncap.deploy.motion_service import MotionService, TwinMotionService, check_legs_folded
 from ncap.deploy.phases import Schedule
+from ncap.deploy.safety import Received
 from ncap.deploy.serving import serve
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
@@ -199,9 +201,9 @@ def test_an_active_controller_is_seen_released_and_given_back(dds):
 
 def test_a_controller_that_stays_active_is_refused(dds, monkeypatch):
     monkeypatch.setattr(motion_service, "RELEASE", 0.5)
-    with switcher(dds, "mcf", releases=False) as (_, asked):
-        with pytest.raises(UserError, match="own controller 'mcf' stays active: switch it off in Unitree's app"):
-            asked.release()
+    stays = pytest.raises(UserError, match="own controller 'mcf' stays active: switch it off in Unitree's app")
+    with switcher(dds, "mcf", releases=False) as (_, asked), stays:
+        asked.release()
 
 
 def test_a_service_that_does_not_answer_is_no_mode(dds, monkeypatch):
@@ -234,6 +236,19 @@ def test_questions_and_answers_are_cdr_by_hand():
     assert motion_service.decode_answer(motion_service.encode_answer(answer)) == answer
 
 
+class FakeService:
+    """Says a mode, and keeps whether it was released."""
+
+    def __init__(self, mode):
+        self.name, self.released = mode, False
+
+    def mode(self):
+        return self.name
+
+    def release(self):
+        self.released = True
+
+
 class StillLink:
     name = "still"
 
@@ -248,12 +263,37 @@ class StillLink:
 
 
 def test_a_robot_on_its_feet_is_not_released(a_state):
-    from ncap.deploy.safety import Received
-
     folded = np.tile([0.0, 1.2, -2.65], (4, 1))
     check_legs_folded(StillLink(Received(a_state(joint_position=folded), 0.0)))
     with pytest.raises(UserError, match="the robot stands: let it lie down first"):
         check_legs_folded(StillLink(Received(a_state(joint_position=GO2.mid), 0.0)))
+
+
+def take_over(mode, link, **plan):
+    """(whether the mode was released, lines for the operator) at the beginning of a flight."""
+    service, said = FakeService(mode), []
+    name = session._take_over(service, link, FlightPlan(link="dds://lo", **plan), said.append)
+    assert name == (mode if service.released else "")
+    return service.released, said
+
+
+def test_only_an_armed_flight_releases_and_a_service_without_an_answer_is_for_simulators_alone(a_state):
+    lying = StillLink(Received(a_state(joint_position=np.tile([0.0, 1.2, -2.65], (4, 1))), 0.0))
+    assert take_over("normal", lying) == (False, ["motion service: the own controller 'normal' is active"])
+    assert take_over("normal", lying, arm=True)[0]
+    assert take_over("", lying, arm=True) == (False, ["motion service: no own controller is active"])
+    assert take_over(None, lying) == (False, ["motion service: no answer"])
+    with pytest.raises(UserError, match=r"motion service does not answer on still: .* Nothing was sent"):
+        take_over(None, lying, arm=True)
+    released, said = take_over(None, lying, arm=True, simulator=True)
+    assert not released
+    assert said[0].startswith("simulator: states need neither tick nor checksum; their clock is the time at which")
+
+
+def test_flags_of_dds_are_refused_on_other_links():
+    for flag in ("simulator", "give_back"):
+        with pytest.raises(UserError, match="--simulator and --give-back are for dds:// links only"):
+            session.fly(load("zero"), FlightPlan(link="twin", **{flag: True}), report=print)
 
 
 @pytest.fixture
@@ -306,7 +346,7 @@ calibration.SLOWEST = 5.0
 limits = loop.limits_of
 loop.limits_of = lambda robot: replace(limits(robot), **busy)
 schedule = loop.Schedule(
-    calibration=1.0, low=0.6, stand=0.8, hold=0.2, policy=float(sys.argv[3]), halt=0.3, sit=0.5, damping=0.3
+    calibration=0.7, low=0.5, stand=0.6, hold=0.2, policy=float(sys.argv[3]), halt=0.3, sit=0.5, damping=0.3
 )
 plan = FlightPlan(link=sys.argv[1], robot="go2", arm=True, rearm=True, out=Path(sys.argv[2]))
 outcome, folder = session.fly(load("untrained"), plan,
@@ -340,7 +380,7 @@ def standing_deploy(dds, folder, seconds, state_age=2.0):
 def test_a_go2_is_released_stands_walks_sits_and_is_damped_beside_a_commander_that_is_refused(
     served_twin, commands, dds, tmp_path
 ):
-    process, said = standing_deploy(dds, tmp_path, 2.0)
+    process, said = standing_deploy(dds, tmp_path, 1.5)
     second = DdsLink(dds)  # as from another machine, where no lock keeps it away
     rival = Deployment(second, load("zero"), armed=True, robot=GO2, schedule=Schedule(calibration=0.3))
     with pytest.raises(UserError, match="somebody else commands the robot"):
@@ -364,7 +404,8 @@ def test_a_go2_is_released_stands_walks_sits_and_is_damped_beside_a_commander_th
     assert all(damping[damping.index(True) :])
     assert served_twin.command.is_damping
     assert served_twin.truth().up[2] > 0.9
-    assert abs(served_twin.truth().position[0]) > 0.02  # it has walked a little, at least a step's slip
+    print(f"walked {served_twin.truth().position[0]:.2f} m")
+    assert served_twin.truth().position[0] > 0.1
 
 
 @pytest.mark.real

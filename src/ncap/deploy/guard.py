@@ -10,6 +10,7 @@ import time
 from contextlib import closing, suppress
 from typing import IO, Final, Self
 
+from ncap.deploy.dds_link import DdsLink, is_dds
 from ncap.deploy.link import LcmLink, Link
 from ncap.deploy.messages import damping_command
 from ncap.errors import UserError
@@ -90,9 +91,7 @@ def watch(url: str, parent: IO[bytes]) -> bool:
 
 
 def _open(url: str) -> Link:
-    """The link to a robot on a network. Whoever guards an A1 does not need DDS."""
-    from ncap.deploy.dds_link import DdsLink, is_dds
-
+    """The link to a robot on a network."""
     return DdsLink(url) if is_dds(url) else LcmLink(url)
 
 

@@ -99,6 +99,8 @@ def fly(
 
 def _take_over(service: MotionService, link: Link, plan: FlightPlan, report: Callable[[str], None]) -> str:
     """The name of the robot's own mode that was released, if one was. Only an armed flight releases it."""
+    if plan.simulator:
+        report("simulator: states need neither tick nor checksum; their clock is the time at which they were written")
     mode = service.mode()
     if mode is None:
         if plan.arm and not plan.simulator:
