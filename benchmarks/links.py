@@ -55,7 +55,7 @@ def measure(url: str) -> None:
 def main() -> None:
     print("one way of a state between two processes on this host, encoding and decoding included, 500 a second")
     measure(f"udpm://239.255.76.67:{10_000 + os.getpid() % 10_000}?ttl=0")
-    measure(f"dds://lo?domain={1 + os.getpid() % 200}")
+    measure(f"dds://lo?domain={1 + os.getpid() % 100}")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def deploy(
     Ctrl-C sits the robot down, a second one damps it at once. Read docs/deploy.md before you arm.
 
     Examples: `ncap deploy untrained --link twin --arm`, `ncap deploy ncap-flat-walk --link lcm://?ttl=1`,
-    `ncap deploy ncap-flat-walk --link twin --without V0v --arm`, `ncap deploy ncap-drive --link twin --drive keyboard
-    --arm`.
+    `ncap deploy untrained --robot go2 --link dds://eth0`, `ncap deploy ncap-flat-walk --link twin --without V0v --arm`,
+    `ncap deploy ncap-drive --link twin --drive keyboard --arm`.
 
     Args:
         policy: zero, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.

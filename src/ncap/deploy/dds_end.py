@@ -22,7 +22,7 @@ BLOCKING: Final = 0.01
 """Longest time that writing a sample may take, s."""
 _ADDRESS: Final = re.compile(r"dds://(?P<interface>[^:?/&]{1,60})(\?domain=(?P<domain>[0-9]{1,4}))?", re.ASCII)
 _HEARD: Final = 16
-"""Samples of a topic that are taken at a time: one of every writer, and messages of their ends."""
+"""Samples of a topic that are taken at a time: the newest one, and notices that writers have left."""
 _CONFIGURATION: Final = """<CycloneDDS><Domain Id="any">
 <General><Interfaces><NetworkInterface name="{interface}" multicast="{multicast}"/></Interfaces>
 <AllowMulticast>{multicast}</AllowMulticast></General></Domain></CycloneDDS>"""
