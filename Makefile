@@ -38,7 +38,7 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,rl,video,view]'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,go2,rl,video,view]'
 	@touch $@ $(VENV)/.core
 
 $(BIN)/python:

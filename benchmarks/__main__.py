@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("circuit", "engine", "training", "cluster", "scaling", "rl", "deploy")
+NAMES = ("circuit", "engine", "training", "cluster", "scaling", "rl", "deploy", "links")
 
 names = sys.argv[1:] or NAMES
 for name in names:

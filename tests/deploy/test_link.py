@@ -21,7 +21,8 @@ from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment
 from ncap.deploy.messages import Command, command_for_sdk, decode_command, encode_command, encode_state
 from ncap.deploy.phases import Schedule
-from ncap.deploy.twin import Twin, serve
+from ncap.deploy.serving import serve
+from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.sim.a1 import A1
 from ncap.trained import load

@@ -124,12 +124,12 @@ def test_a_flight_keeps_the_circuit_that_the_command_line_asked_for(capsys, tmp_
 def test_every_field_of_the_gap_is_an_option_of_the_twin(monkeypatch):
     from dataclasses import fields, replace
 
-    from ncap.deploy import twin
+    from ncap.deploy import serving, twin
     from ncap.deploy.gap import Gap
 
     served = []
     monkeypatch.setattr(twin, "Twin", lambda gap, **_: served.append(gap))
-    monkeypatch.setattr(twin, "serve", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
+    monkeypatch.setattr(serving, "serve", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     for field in fields(Gap):
         with pytest.raises(SystemExit):
             cli.main(["twin", f"--{field.name.replace('_', '-')}", "0.25"])

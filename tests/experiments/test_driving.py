@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncap.experiments.driving import RADIUS, TURNING_SPEED, Course, courses, heading_change, path_of
+from ncap.experiments.driving import RADIUS, TURNING_SPEED, Course, courses, heading_change, paths_of
 from ncap.tasks import TASKS
 from ncap.trained import load
 
@@ -31,6 +31,6 @@ def test_a_circle_turns_once_and_a_figure_of_eight_once_to_either_side():
 
 def test_a_heading_is_followed_beyond_half_a_turn():
     course = Course(plan=((1.5, 0.4, 0.0), (9.0, 0.4, 0.5)))
-    path = path_of(load("ncap-drive"), course)
-    assert len(path) == 300
+    (path,) = paths_of(load("ncap-drive"), course, [0])
+    assert len(path) == 350
     assert heading_change(path[:, 2]) == pytest.approx(0.5 * 9.0, abs=1.2)

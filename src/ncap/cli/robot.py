@@ -29,8 +29,8 @@ def deploy(
     Ctrl-C sits the robot down, a second one damps it at once. Read docs/deploy.md before you arm.
 
     Examples: `ncap deploy untrained --link twin --arm`, `ncap deploy ncap-flat-walk --link lcm://?ttl=1`,
-    `ncap deploy ncap-flat-walk --link twin --without V0v --arm`, `ncap deploy ncap-drive --link twin --drive keyboard
-    --arm`.
+    `ncap deploy untrained --robot go2 --link dds://eth0`, `ncap deploy ncap-flat-walk --link twin --without V0v --arm`,
+    `ncap deploy ncap-drive --link twin --drive keyboard --arm`.
 
     Args:
         policy: zero, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
@@ -78,13 +78,15 @@ def twin(
     fault: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
     remote: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME@SECONDS …")] = (),
     lying: str = "belly",
+    mode: str = "",
 ) -> None:
-    """Simulate a robot on an LCM network in real time, as different from the trained one as you like.
+    """Simulate a robot on an LCM or DDS network in real time, as different from the trained one as you like.
 
-    Examples: `ncap twin`, `ncap twin --latency 0.02 --loss 0.05 --mass 1.2`, `ncap twin --fault silence@12`.
+    Examples: `ncap twin`, `ncap twin --latency 0.02 --loss 0.05 --mass 1.2`, `ncap twin --fault silence@12`,
+    `ncap twin --robot go2 --link dds://lo --mode normal`.
 
     Args:
-        link: lcm:// or lcm://GROUP:PORT?ttl=1.
+        link: lcm:// or lcm://GROUP:PORT?ttl=1 (an A1's messages), dds://INTERFACE or dds://INTERFACE?domain=1 (Go2's).
         seconds: Time to run, s; by default until Ctrl-C.
         seed: Seed of noise, bias and lost messages.
         robot: a1, go1, go2, a data sheet (.json), or a Python file that registers a robot.
@@ -92,12 +94,17 @@ def twin(
         fault: What goes wrong, and when; a wrong name lists the valid ones.
         remote: What its remote says, and from when on: centre, forward, left, right, stop or silent.
         lying: What it lies on: belly, back, left or right.
+        mode: The robot's own controller that is active until somebody releases it, over DDS: normal, ai, advanced, mcf.
 
     """
+    from ncap.deploy.dds_end import find_dds_address
+    from ncap.deploy.dds_link import is_dds
     from ncap.deploy.flight_plan import check_seconds
     from ncap.deploy.link import lcm_url
+    from ncap.deploy.motion_service import MODES
     from ncap.deploy.remote import NAMED
-    from ncap.deploy.twin import Twin, serve
+    from ncap.deploy.serving import WIRES, serve
+    from ncap.deploy.twin import Twin
     from ncap.sim.robot import find_robot
 
     if seconds is not None:
@@ -107,10 +114,15 @@ def twin(
     for _, name in said:
         if name not in NAMED:
             raise unknown_name("word of a remote", name, NAMED)
-    address, script = lcm_url(link), [(moment, NAMED[name]) for moment, name in said]
-    body = Twin(gap, seed=seed, robot=find_robot(robot), faults=faults, remote=script, lying=lying)
+    if mode and not is_dds(link):
+        raise UserError("--mode is for dds:// links only")
+    if mode and mode not in MODES:
+        raise unknown_name("mode of a robot", mode, MODES)
+    address = find_dds_address(link).url if is_dds(link) else lcm_url(link)
+    script, wire = [(moment, NAMED[name]) for moment, name in said], WIRES[is_dds(link)]
+    body = Twin(gap, seed=seed, robot=find_robot(robot), faults=faults, remote=script, lying=lying, wire=wire)
     _say(f"a twin lies on its {lying} at {link}")
-    serve(body, address, seconds)
+    serve(body, address, seconds, mode=mode)
     _say(
         f"{body.heard} commands heard; dropped: {body.malformed} malformed, {body.refused} not finite, {body.noise}"
         f" that were no messages; gains limited in {body.limited}"

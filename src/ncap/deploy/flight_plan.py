@@ -18,8 +18,8 @@ class FlightPlan:
     """Where a policy flies, for how long, and whether commands are sent."""
 
     link: str
-    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), sdk, or twin (a simulated robot in this process, on its
-    belly; twin:back, twin:left and twin:right lie otherwise)."""
+    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), dds://INTERFACE or dds://INTERFACE?domain=1 (a Go2), sdk,
+    or twin (a simulated robot in this process, on its belly; twin:back, twin:left and twin:right lie otherwise)."""
     robot: str | None = None
     """a1, go1, go2, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
     arm: bool = False
@@ -39,6 +39,12 @@ class FlightPlan:
     """Wanted yaw rate in [-0.6, 0.6] rad/s, positive to the left; by default 0."""
     seed: int = 0
     """Seed of the rhythm's start, and of the twin if there is one."""
+    simulator: bool = False
+    """Over DDS there is a simulator such as unitree_mujoco, which may leave out tick, checksum and motion service; its
+    clock is then the time at which DDS says that a state was written. Never for a robot."""
+    give_back: bool = False
+    """After a flight without a fault, let the robot's own controller go on that was active before (DDS only): it may
+    stand up."""
     out: Path | None = None
     """Folder of the flight's log and recording; by default flights/DATE-TIME."""
 

@@ -10,7 +10,8 @@ import time
 from contextlib import closing, suppress
 from typing import IO, Final, Self
 
-from ncap.deploy.link import LcmLink
+from ncap.deploy.dds_link import DdsLink, is_dds
+from ncap.deploy.link import LcmLink, Link
 from ncap.deploy.messages import damping_command
 from ncap.errors import UserError
 
@@ -25,7 +26,7 @@ _DONE: Final = b"done\n"
 
 
 class Guard:
-    """A context in which a guard process watches this one and damps the robot on an LCM link if this one dies."""
+    """A context in which a guard process watches this one and damps the robot on a network if this one dies."""
 
     def __init__(self, url: str) -> None:
         self._process = subprocess.Popen(
@@ -76,7 +77,7 @@ class Guard:
 
 def watch(url: str, parent: IO[bytes]) -> bool:
     """Wait until the parent's stream ends; damp the robot if the parent left it undamped. Returns whether it did."""
-    with closing(LcmLink(url)) as link:
+    with closing(_open(url)) as link:
         print("watching", flush=True)
         said = parent.read()
         if _ENGAGED not in said or _DONE in said:
@@ -87,6 +88,11 @@ def watch(url: str, parent: IO[bytes]) -> bool:
                 link.send(damping_command())
             time.sleep(SEND_DT)
     return True
+
+
+def _open(url: str) -> Link:
+    """The link to a robot on a network."""
+    return DdsLink(url) if is_dds(url) else LcmLink(url)
 
 
 if __name__ == "__main__":

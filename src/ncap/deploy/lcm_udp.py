@@ -57,7 +57,9 @@ def find_address(link: str) -> Address:
     """The address in lcm://, lcm://GROUP:PORT or lcm://GROUP:PORT?ttl=1; LCM's own udpm://… is understood as well."""
     match = _ADDRESS.fullmatch(link)
     if match is None:
-        raise UserError(f"unknown link {link[:60]!r}; valid: lcm://, lcm://GROUP:PORT?ttl=1, sdk, twin")
+        raise UserError(
+            f"unknown link {link[:60]!r}; valid: lcm://, lcm://GROUP:PORT?ttl=1, dds://INTERFACE, sdk, twin"
+        )
     usual = Address()
     group, port, ttl = match["group"] or usual.group, int(match["port"] or usual.port), int(match["ttl"] or usual.ttl)
     try:

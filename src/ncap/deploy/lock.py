@@ -25,7 +25,7 @@ class CommanderLock:
     """Lock of the process that may command a robot. Its file keeps the last fault, which refuses the next commander."""
 
     def __init__(self, link: str, *, rearm: bool, folder: Path | None = None) -> None:
-        name = re.sub(r"\W+", "-", link.partition("?")[0]).strip("-")
+        name = re.sub(r"\W+", "-", link.partition("?ttl=")[0]).strip("-")
         self.path = (folder or state_folder()) / f"robot-{name}.lock"
         self._file = _open_own(self.path)
         try:

@@ -1,11 +1,13 @@
 """The robot's messages: Unitree's packed LowState and LowCmd (SDK v3.3.1), to and from our own types.
 
-This is the only file that knows Unitree's leg order (FR, FL, RR, RL), its sign of the torque, its struct layouts and
-its checksum. Everything that leaves it is in project order (FL, FR, HL, HR) and SI units.
+This is the only file that knows Unitree's leg order (FR, FL, RR, RL) and its checksum; with `dds_messages`, which has
+those of a Go2, it is the only one that knows layouts and the sign of the torque. Everything that leaves them is in
+project order (FL, FR, HL, HR) and SI units.
 """
 
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -121,6 +123,15 @@ class Command(NamedTuple):
         return not self.kp.any()
 
 
+class Wire(NamedTuple):
+    """A robot's side of a kind of messages: how it writes its states and reads commands."""
+
+    encode_state: Callable[[State, bytes], bytes]
+    """From a state and the bytes of the remote."""
+    decode_command: Callable[[bytes], Command]
+    """Raises MalformedMessage for what is no command."""
+
+
 def damping_command() -> Command:
     """The command that brakes every joint and holds none."""
     return Command(np.full(TABLE, POSITION_STOP), np.zeros(TABLE), np.full(TABLE, DAMPING_KD))
@@ -134,9 +145,9 @@ def encode_state(state: State, remote: bytes = b"") -> bytes:
     message["imu"]["accelerometer"] = state.acceleration
     motors = message["motorState"][:_MOTORS]
     motors["mode"] = MOTOR_ON
-    motors["q"], motors["dq"] = _theirs(state.joint_position), _theirs(state.joint_velocity)
-    motors["tauEst"] = -_theirs(state.torque)
-    motors["temperature"] = _theirs(state.temperature)
+    motors["q"], motors["dq"] = theirs(state.joint_position), theirs(state.joint_velocity)
+    motors["tauEst"] = -theirs(state.torque)
+    motors["temperature"] = theirs(state.temperature)
     message["footForce"] = np.clip(np.round(state.foot_force[_LEGS]), -32768, 32767)
     message["tick"] = state.tick % 2**32
     message["wirelessRemote"][: len(remote)] = np.frombuffer(remote, np.uint8)
@@ -153,10 +164,10 @@ def decode_state(data: bytes) -> State:
         quaternion=imu["quaternion"].astype(np.float64),
         angular_velocity=imu["gyroscope"].astype(np.float64),
         acceleration=imu["accelerometer"].astype(np.float64),
-        joint_position=_ours(motors["q"]),
-        joint_velocity=_ours(motors["dq"]),
-        torque=-_ours(motors["tauEst"]),
-        temperature=_ours(motors["temperature"]),
+        joint_position=ours(motors["q"]),
+        joint_velocity=ours(motors["dq"]),
+        torque=-ours(motors["tauEst"]),
+        temperature=ours(motors["temperature"]),
         foot_force=message["footForce"][_LEGS].astype(np.float64),
     )
 
@@ -173,7 +184,7 @@ def encode_command(command: Command) -> bytes:
     message["levelFlag"] = LOW_LEVEL
     motors = message["motorCmd"][:_MOTORS]
     motors["mode"] = MOTOR_ON
-    motors["q"], motors["Kp"], motors["Kd"] = (_theirs(part) for part in command)
+    motors["q"], motors["Kp"], motors["Kd"] = (theirs(part) for part in command)
     return _signed(message)
 
 
@@ -181,13 +192,13 @@ def encode_command(command: Command) -> bytes:
 def decode_command(data: bytes) -> Command:
     """The command in a LowCmd datagram."""
     motors = _checked(data, LOW_COMMAND)["motorCmd"][:_MOTORS]
-    return Command(*(_ours(motors[name]) for name in ("q", "Kp", "Kd")))
+    return Command(*(ours(motors[name]) for name in ("q", "Kp", "Kd")))
 
 
 def command_for_sdk(command: Command) -> NDArray[np.float32]:
     """(60,) numbers for the SDK's Python module: q, Kp, dq, Kd, tau of every motor, in another order than LowCmd's."""
     numbers = np.zeros((_MOTORS, 5), np.float32)
-    numbers[:, 0], numbers[:, 1], numbers[:, 3] = (_theirs(part) for part in command)
+    numbers[:, 0], numbers[:, 1], numbers[:, 3] = (theirs(part) for part in command)
     return numbers.ravel()
 
 
@@ -196,7 +207,7 @@ def state_from_sdk(observed: Any) -> State:
     motors = observed.motorState[:_MOTORS]
 
     def table(name: str) -> Array:
-        return _ours(np.array([getattr(motor, name) for motor in motors], np.float64))
+        return ours(np.array([getattr(motor, name) for motor in motors], np.float64))
 
     return State(
         tick=int(observed.tick),
@@ -245,13 +256,23 @@ def _checked(data: bytes, layout: np.dtype[np.void]) -> NDArray[np.void]:
     return result
 
 
-def _ours(motors: NDArray[Any]) -> Array:
-    """(12,) in Unitree's order -> (leg, 3) in ours."""
+def ours(motors: NDArray[Any]) -> Array:
+    """(leg, 3) in our order of motors (12,) in Unitree's."""
     table: Array = motors.reshape(TABLE)[_LEGS].astype(np.float64)
     return table
 
 
-def _theirs(table: Array) -> Array:
-    """(leg, 3) in our order -> (12,) in Unitree's."""
+def theirs(table: Array) -> Array:
+    """(12,) motors in Unitree's order of a table (leg, 3) in ours."""
     motors: Array = table[_LEGS].reshape(_MOTORS)
     return motors
+
+
+def swap_legs(values: Array) -> Array:
+    """(leg,) from Unitree's order to ours, or back, which is the same."""
+    swapped: Array = values[_LEGS]
+    return swapped
+
+
+WIRE: Final = Wire(encode_state, decode_command)
+"""The robot's side of these messages."""

@@ -6,6 +6,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ncap.deploy.contract import check_policy, robot_of
+from ncap.deploy.dds_link import DdsLink, is_dds
 from ncap.deploy.driving import ConstantDriver, Driver, check_drivable
 from ncap.deploy.flight import FlightRecorder, facts_about
 from ncap.deploy.flight_plan import FlightPlan
@@ -14,6 +15,7 @@ from ncap.deploy.keyboard import HINT, KeyboardDriver, Terminal
 from ncap.deploy.link import LcmLink, Link, SdkLink, TwinLink, lcm_url
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment, stopped_by_signals
+from ncap.deploy.motion_service import MotionService, check_legs_folded
 from ncap.deploy.phases import Outcome, Schedule
 from ncap.deploy.remote import RemoteDriver
 from ncap.errors import UserError
@@ -21,10 +23,11 @@ from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
 
 
-def open_link(name: str, seed: int, robot: Robot, *, paced: bool = False) -> Link:
-    """The link of that name: lcm://…, sdk, twin, or twin:back (left, right).
+def open_link(name: str, seed: int, robot: Robot, *, paced: bool = False, simulator: bool = False) -> Link:
+    """The link of that name: lcm://…, dds://…, sdk, twin, or twin:back (left, right).
 
     Only the twin needs the simulator, the seed and the robot. paced: a twin's time is no faster than the clock.
+    simulator: what is there over DDS may leave out tick and checksum.
     """
     if name == "sdk":
         return SdkLink()
@@ -33,6 +36,8 @@ def open_link(name: str, seed: int, robot: Robot, *, paced: bool = False) -> Lin
         from ncap.deploy.twin import Twin
 
         return TwinLink(Twin(seed=seed, robot=robot, lying=lying or "belly"), paced=paced)
+    if is_dds(name):
+        return DdsLink(name, simulator=simulator)
     return LcmLink(lcm_url(name))
 
 
@@ -50,13 +55,18 @@ def fly(
     circuit all the time, in place of what a brainstem makes of wishes.
     """
     check_policy(policy)
+    if (plan.simulator or plan.give_back) and not is_dds(plan.link):
+        raise UserError("--simulator and --give-back are for dds:// links only")
     terminal, driver = _driver(policy, plan, command)
     robot = robot_of(policy, plan.robot)
     with ExitStack() as stack:
-        link = open_link(plan.link, plan.seed, robot, paced=terminal is not None)
+        link = open_link(plan.link, plan.seed, robot, paced=terminal is not None, simulator=plan.simulator)
         stack.callback(link.close)
         lock = stack.enter_context(CommanderLock(link.name, rearm=plan.rearm)) if plan.arm else None
-        guard = stack.enter_context(Guard(link.name)) if plan.arm and isinstance(link, LcmLink) else None
+        service = MotionService(link.end) if isinstance(link, DdsLink) else None
+        released = _take_over(service, link, plan, report) if service is not None else ""
+        networked = isinstance(link, LcmLink | DdsLink)
+        guard = stack.enter_context(Guard(link.name)) if plan.arm and networked else None
         folder = plan.out or Path("flights") / time.strftime("%Y-%m-%d-%H%M%S")
         facts = facts_about(policy, robot, link=link.name, armed=plan.arm, seed=plan.seed)
         recorder = stack.enter_context(FlightRecorder(folder, facts))
@@ -80,8 +90,32 @@ def fly(
             stack.enter_context(terminal)
             report(HINT)
         outcome = _run(deployment, lock)
+        if service is not None and released and plan.give_back and outcome.fault is None:
+            given = service.select(released)
+            report(f"motion service: {'given back to' if given else 'does not take back'} {released!r}")
     outcome.unrecorded = recorder.failure
     return outcome, folder
+
+
+def _take_over(service: MotionService, link: Link, plan: FlightPlan, report: Callable[[str], None]) -> str:
+    """The name of the robot's own mode that was released, if one was. Only an armed flight releases it."""
+    if plan.simulator:
+        report("simulator: states need neither tick nor checksum; their clock is the time at which they were written")
+    mode = service.mode()
+    if mode is None:
+        if plan.arm and not plan.simulator:
+            raise UserError(
+                f"the robot's motion service does not answer on {link.name}: is it the right interface, and is the"
+                " robot on? Nothing was sent; a simulator without that service needs --simulator"
+            )
+        report("motion service: no answer")
+        return ""
+    report(f"motion service: {f'the own controller {mode!r} is active' if mode else 'no own controller is active'}")
+    if mode and plan.arm:
+        check_legs_folded(link)
+        service.release()
+        report(f"motion service: {mode!r} is released")
+    return mode if plan.arm else ""
 
 
 def _driver(policy: TrainedPolicy, plan: FlightPlan, command: float | None) -> tuple[Terminal | None, Driver | None]:

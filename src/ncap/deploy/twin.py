@@ -1,10 +1,10 @@
 """The twin: a robot simulated by MuJoCo behind the robot's messages, with a domain gap and with faults on request.
 
-Its time is simulated and moves only by `advance`, so that tests and experiments need not wait; `serve` ties that time
-to the clock and the messages to LCM. Commands and states pass through the gap's network inside the twin.
+Its time is simulated and moves only by `advance`, so that tests and experiments need not wait; `ncap.deploy.serving`
+ties that time to the clock and the messages to a network. Commands and states pass through the gap's network inside
+the twin.
 """
 
-import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -14,20 +14,16 @@ from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.deploy import gap as gaps
-from ncap.deploy.contract import TICK
-from ncap.deploy.flight_plan import check_seconds, check_seed
+from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Channel, Gap
-from ncap.deploy.lcm_udp import LcmEnd
 from ncap.deploy.messages import (
-    COMMAND_CHANNEL,
-    STATE_CHANNEL,
     TABLE,
+    WIRE,
     Command,
     MalformedMessage,
     State,
+    Wire,
     damping_command,
-    decode_command,
-    encode_state,
 )
 from ncap.deploy.remote import Remote, encode_remote
 from ncap.errors import UserError, unknown_name
@@ -61,8 +57,6 @@ DROP: Final = 0.25
 """Height of the trunk from which it falls onto another part than its belly, m."""
 SETTLE_SECONDS: Final = 2.5
 """Time that it is given to settle, s."""
-LONGEST_STALL: Final = 0.25
-"""Delay of a served twin behind the clock, s; after a longer one its time slips instead of catching up."""
 
 FAULTS: Final = {
     "silence": "no more states are sent",
@@ -112,16 +106,18 @@ class Twin:
         faults: Sequence[tuple[float, str]] = (),
         remote: Sequence[tuple[float, Remote | None]] = (),
         lying: str = "belly",
+        wire: Wire = WIRE,
     ) -> None:
         """Put a robot on its belly, back, left or right; faults are (time in s, name) of what will go wrong.
 
         remote: (time in s, what its remote says from then on, None: nothing); before the first it is silent.
         One that does not lie on its belly touches ground and itself with all its parts (contact preset released).
+        wire: the kind of its messages, by default an A1's.
         """
         check_seed(seed)
         if lying not in ROLLED:
             raise unknown_name("part to lie on", lying, ROLLED)
-        self.gap = gap or Gap()
+        self.gap, self._wire = gap or Gap(), wire
         self.world = World(robot, terrain or Flat(), contact="default" if lying == "belly" else "released")
         self._model = self.world.variant(
             Variation(friction=self.gap.friction, trunk_mass_scale=self.gap.mass, terrain_seed=seed)
@@ -218,7 +214,7 @@ class Twin:
             if "deaf" in self._faults:
                 continue
             try:
-                command = decode_command(datagram)
+                command = self._wire.decode_command(datagram)
             except MalformedMessage:
                 self.malformed += 1
                 continue
@@ -269,7 +265,7 @@ class Twin:
         tables = {"nan": position, "overspeed": velocity, "overtorque": torque, "hot": temperature}
         for fault in tables.keys() & faults.keys():
             tables[fault][-1, -1] = _BROKEN[fault]
-        encoded = encode_state(
+        encoded = self._wire.encode_state(
             State(
                 tick=self._tick(),
                 quaternion=data.qpos[3:7],
@@ -309,19 +305,3 @@ def check_fault_at(moment: float, name: str) -> tuple[float, str]:
     if not 0 <= moment < np.inf:
         raise UserError(f"fault {check_fault(name)} comes at a time of 0 s or later, not at {moment:g} s")
     return moment, check_fault(name)
-
-
-def serve(twin: Twin, url: str, seconds: float | None = None) -> None:
-    """Answer on an LCM network in real time like a robot, until the process ends or the twin's time is some seconds."""
-    if seconds is not None:
-        check_seconds(seconds, "a twin runs")
-    with LcmEnd(url, COMMAND_CHANNEL, twin.send) as end:
-        started = time.monotonic() - twin.time
-        while seconds is None or twin.time < seconds:
-            end.wait_until(started + twin.time + TICK)
-            behind = time.monotonic() - started
-            if behind - twin.time > LONGEST_STALL:
-                started += behind - twin.time - TICK
-            for datagram in twin.advance(time.monotonic() - started):
-                end.publish(STATE_CHANNEL, datagram)
-            twin.noise = end.malformed

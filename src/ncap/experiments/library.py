@@ -53,6 +53,8 @@ class Scale:
     """The robot that is trained and measured; None: the tasks' own."""
     rollouts: int = 256
     """Episodes of full length that every optimiser is given in the comparison of optimisers."""
+    straight: int = 20
+    """Episodes straight ahead."""
     trials: int = 50
     """Episodes of rough ground, and pushes of every impulse."""
     mlp_steps: int = 2_000_000
@@ -77,6 +79,7 @@ SCALES: Final = {
         test_seconds=1.5,
         states=4,
         rollouts=16,
+        straight=1,
         trials=2,
         mlp_steps=3_000,
     ),

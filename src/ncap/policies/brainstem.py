@@ -62,8 +62,8 @@ class Brainstem:
     yaw_gain: float = 0.8
     """Turn command for an error of the yaw rate, s/rad."""
     yaw_growth: float = 4.0
-    """Growth of the turn's correction with that error, 1/rad: a heading that is off by 10° adds 0.7. Small turn commands
-    do nothing, since a steering neuron needs one and a half-centre together."""
+    """Growth of the turn's correction with that error, 1/rad: a heading that is off by 10° adds 0.7. Small turn
+    commands do nothing, since a steering neuron needs one and a half-centre together."""
     most_correction: float = 0.2
     """Largest correction of the speed, m/s."""
     settling: float = 0.8
