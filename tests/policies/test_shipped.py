@@ -14,7 +14,7 @@ from ncap import seeding
 from ncap.circuits.animal import animal
 from ncap.circuits.circuit import Circuit
 from ncap.errors import UserError
-from ncap.evaluation import own_command
+from ncap.evaluation import own_command, task_for
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rollouts import rollout
 from ncap.tasks import PAPER_TASKS, TASKS
@@ -129,7 +129,13 @@ def test_a_file_of_the_first_version_with_a_set_of_weights_for_each_of_several_c
         read_policy(FIRST_SPEEDS)
 
 
-OTHERS = {"ncap-flat-speeds": "flat-speeds", "ncap-flat-bound": "flat-run", "ncap-drive": "flat-drive"}
+OTHERS = {
+    "ncap-flat-speeds": "flat-speeds",
+    "ncap-flat-bound": "flat-run",
+    "ncap-drive": "flat-drive",
+    "ncap-go1-walk": "flat-walk",
+    "ncap-go2-walk": "flat-walk",
+}
 """Shipped circuits beside those of the paper's tasks, and what they were trained for."""
 
 
@@ -155,7 +161,7 @@ def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(nam
 def test_shipped_circuits_play_their_task_at_the_command_of_their_training(name):
     found = load(name)
     assert found.policy.command == found.about["training"]["command"]
-    played = rollout(replace(TASKS[found.task], episode_seconds=1.5), found.controller(2), SEEDS)
+    played = rollout(replace(task_for(found), episode_seconds=1.5), found.controller(2), SEEDS)
     assert played.steps.tolist() == [50, 50]
     assert not played.fell.any()
     assert np.isfinite(played.returns).all()

@@ -150,7 +150,7 @@ def _figure(done: list[dict[str, object]], paths: dict[str, Array], drift: float
     for (name, line), colour in zip(paths.items(), (colours[0], colours[2], plots.GAIT_COLOURS["trot"]), strict=True):
         axes["paths"].plot(line[:, 0], line[:, 1], color=colour, label=name)
     axes["paths"].set_aspect("equal", adjustable="datalim")
-    axes["paths"].set_title(f"Paths; straight ahead it turns by {drift:.1f}° in 15 s (mean)")
+    axes["paths"].set_title(f"Paths (drift {drift:.1f}° in 15 s)")
     axes["paths"].set(xlabel="x (m)", ylabel="y (m)")
     axes["paths"].legend(frameon=False, fontsize=8, loc="lower right")
     for name, rows, wanted, unit in (
