@@ -12,9 +12,10 @@ from ncap.deploy.contract import check_contract, checksum
 from ncap.deploy.flight import FlightRecorder, facts_about, read_log
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import TwinLink
-from ncap.deploy.loop import LOW, Deployment, stopped_by_signals
+from ncap.deploy.loop import LOW, Deployment
 from ncap.deploy.phases import Schedule
 from ncap.deploy.safety import Limits
+from ncap.deploy.signals import stopped_by_signals
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.policies.controller import ZeroController, ZeroPolicy

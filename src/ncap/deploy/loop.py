@@ -5,12 +5,10 @@ the safety layer makes of it. The policy acts every 30 ms; the motors' PD runs a
 """
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from types import FrameType
 from typing import Final
 
 import numpy as np
@@ -49,8 +47,6 @@ LIES_ON: Final[dict[Lying, str]] = {
 FEET_DOWN: Final = 0.25
 """Time in which legs go back to the standing pose in the phase halt, s: with a foot in the air for longer, a narrow
 robot such as the Go1 tips over."""
-STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a polite kill, a closed terminal."""
 SITTING: Final = ("stop", "halt", "sit")
 """Phases on the way down, which nothing but a fault or a second stop ends."""
 UNFINISHED: Final = "its program ended in flight"
@@ -390,18 +386,3 @@ class Deployment:
     def _dropped(self) -> bool:
         """Whether to damp at once because the parent process died. A shell that dies with its terminal is no reason."""
         return self._orphaned() and not self._driver.at_terminal
-
-
-@contextmanager
-def stopped_by_signals(deployment: Deployment) -> Iterator[None]:
-    """Ctrl-C, a closed terminal and a polite kill ask the deployment to stop instead of ending the process."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        deployment.stop(once=number == signal.SIGHUP)
-
-    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

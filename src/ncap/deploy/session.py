@@ -14,10 +14,11 @@ from ncap.deploy.guard import Guard
 from ncap.deploy.keyboard import HINT, KeyboardDriver, Terminal
 from ncap.deploy.link import LcmLink, Link, SdkLink, TwinLink, lcm_url
 from ncap.deploy.lock import CommanderLock
-from ncap.deploy.loop import Deployment, stopped_by_signals
+from ncap.deploy.loop import Deployment
 from ncap.deploy.motion_service import MotionService, check_legs_folded
 from ncap.deploy.phases import Outcome, Schedule
 from ncap.deploy.remote import RemoteDriver
+from ncap.deploy.signals import stopped_by_signals
 from ncap.errors import UserError
 from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
