@@ -336,7 +336,7 @@ def test_the_mlp_normalises_by_the_observations_it_has_seen(tmp_path):
     policy = last(tmp_path / "run").policy
     assert isinstance(policy, MLPPolicy)
     count, total, squares = checkpoint(tmp_path / "run").moments
-    assert count[0] == 2 * 64 * 10  # two epochs of 64 candidates and 10 steps
+    assert count[0] == 2 * 32 * 10  # two epochs of 32 candidates and 10 steps
     assert policy.mean == pytest.approx(total / count)
     assert np.array(policy.std) ** 2 == pytest.approx(np.maximum(squares / count - (total / count) ** 2, 1e-4))
 
@@ -381,7 +381,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "swim"], "unknown task 'swim'"),
         (["train", "flat-walk", "--policy", "cnn"], "unknown policy 'cnn'"),
         (["train", "flat-walk", "--policy", "mlp:big"], "mlp:64x64"),
-        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, plain, ars, paper"),
+        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, plain, ars, ranks"),
         (["train", "flat-walk", "--command", "2"], "outside [0, 1]"),
         (["train", "flat-walk", "--target-speed", "-1"], "target_speed must be positive and finite, not -1"),
         (["train", "flat-walk", "--start", "horse"], "unknown policy 'horse'; valid: zero, random, untrained, mlp"),

@@ -31,6 +31,7 @@ from ncap.errors import UserError, unknown_name
 from ncap.experiments.library import Library, Scale
 from ncap.files import read_text, write_whole
 from ncap.report.tables import write_table
+from ncap.sim.a1 import A1
 from ncap.trained import TrainedPolicy, find_policy, load, shipped_policies
 
 Array = NDArray[np.float64]
@@ -351,8 +352,9 @@ def _line(result: FlightResult) -> str:
 
 
 def walkers() -> list[TrainedPolicy]:
-    """The untrained circuit and the shipped policies that were trained to walk."""
-    return [load("untrained"), *(load(name) for name in shipped_policies() if name.endswith("-walk"))]
+    """The untrained circuit and the shipped policies that were trained to walk with an A1, whose messages are flown."""
+    shipped = (load(name) for name in shipped_policies() if name.endswith("-walk"))
+    return [load("untrained"), *(policy for policy in shipped if robot_of(policy).name == A1.name)]
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
