@@ -6,9 +6,9 @@ import pytest
 from ncap.analysis.stats import (
     curve_band,
     estimate,
+    improvement,
     interquartile_mean,
     performance_profile,
-    probability_of_improvement,
     share_interval,
 )
 
@@ -47,8 +47,11 @@ def test_performance_profile_counts_runs_at_or_above():
 
 def test_probability_of_improvement_by_hand():
     # task 1: 3 > 1, 3 > 2, 2 > 1, 2 = 2 -> 3.5 of 4; task 2: never -> 0 of 4
-    ours, theirs = np.array([[3.0, 2.0], [0.0, 0.0]]), np.array([[1.0, 2.0], [5.0, 6.0]])
-    assert probability_of_improvement(ours, theirs) == pytest.approx((3.5 + 0) / 8)
+    pairs = [(np.array([3.0, 2.0]), np.array([1.0, 2.0])), (np.array([0.0, 0.0]), np.array([5.0, 6.0]))]
+    found = improvement(pairs)
+    assert found.value == pytest.approx((3.5 + 0) / 8)
+    # drawn anew, task 1 is between 2.0 of 4 (2 against 2 only) and all; task 2 stays 0
+    assert 0.25 <= found.low < found.value < found.high <= 0.5
 
 
 def test_wilsons_interval_of_no_success_in_ten():

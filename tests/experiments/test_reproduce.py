@@ -18,12 +18,12 @@ from ncap.sim.terrain import Bumpy
 from ncap.tasks import PAPER_TASKS, TASKS
 from ncap.trained import read_policy
 
-TINY = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), episodes=1)
+TINY = replace(SCALES["smoke"], seeds=1, runs={}, tasks=("flat-walk",), episodes=1)
 FIGURES = (
     "gaits",
     "units",
     "performance",
-    "performance-profile",
+    "aggregate",
     "footfalls",
     "parameters",
     "generalization",
@@ -45,16 +45,16 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     for name in FIGURES:
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
         assert (tmp_path / f"{name}.svg").exists()
-    rows = {(row["task"], row["policy"]): row for row in read_table(tmp_path / "performance.csv")}
-    assert len(rows) == 8
+    curves = read_table(tmp_path / "performance.csv")
+    first = {(row["task"], row["policy"]): float(row["test_return"]) for row in curves if row["steps"] == "0"}
+    assert len(first) == 4 * 4 + 2 + 2  # four on all tasks, D4PG and the circuit by PPO on walks
     for task in ("flat-walk", "bumpy-walk"):  # the circuit walks before it is trained, the MLP stands
-        assert float(rows[task, "ncap"]["untrained"]) > float(rows[task, "mlp"]["untrained"]) + 0.05
+        assert first[task, "ncap"] > first[task, "mlp-evolution"] + 0.05
     counts = {row["policy"]: int(row["parameters"]) for row in read_table(tmp_path / "parameters.csv")}
-    assert counts == {"ncap": 112, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp": 79372}
+    assert counts == {"ncap": 112, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp-evolution": 79372}
     trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
-    # no run was done twice: 16 of evolution for the four tasks, 8 for small MLPs on bumpy ones, 12 of PPO and
-    # D4PG
-    assert len(trained) == len(set(trained)) == 16 + 8 + 12
+    # no run was done twice: the twenty above, a second seed of the circuit on four tasks, two small MLPs on two
+    assert len(trained) == len(set(trained)) == 20 + 4 + 4
     cli.main(["report", str(tmp_path)])
     page = (tmp_path / "report.html").read_text("utf-8")
     assert (
@@ -64,12 +64,13 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
 
 
 def test_only_some_tasks_and_seeds(tmp_path, capsys):
-    part = ["--tasks", "bumpy-run", "--seeds", "1"]
+    part = ["--tasks", "bumpy-run", "--seeds", "1", "--policies", "ncap"]
     cli.main(["reproduce", "performance", *part, "--out", str(tmp_path), "--threads", "1"])
-    rows = read_table(tmp_path / "performance.csv")
-    assert {(row["task"], row["runs"]) for row in rows} == {("bumpy-run", "1")}
+    rows = read_table(tmp_path / "final.csv")
+    assert [(row["task"], row["policy"], row["seed"]) for row in rows] == [("bumpy-run", "ncap", "0")]
     for words, complaint in (
         (["performance", "--seeds", "0"], "at least one seed is needed, not 0"),
+        (["performance", "--policies", "mlp"], "unknown policy 'mlp'; valid: ncap, ncap-paper"),
         (["performance", "--tasks", "bumpy-swim"], "unknown task 'bumpy-swim'"),
         (["parameters", "--tasks", "flat-walk"], "parameters is about bumpy-walk and bumpy-run, not flat-walk"),
     ):
@@ -87,6 +88,28 @@ def test_variable_speed_is_part_of_every_scale_although_its_task_is_none_of_the_
         assert scale.tasks == PAPER_TASKS
         assert "variable-speed" in chosen(["all"], scale.tasks)
         assert chosen(["variable-speed"], scale.tasks) == ["variable-speed"]
+
+
+def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_alone(tmp_path, capsys):
+    only = replace(TINY, contenders=("ncap",))
+    row = {"task": "flat-walk", "seed": 0, "episodes": 1, "return_mean": 0.5, "test_return": 0.5}
+    ours = row | {"policy": "ncap", "return_mean": -1.0}
+    theirs = [row | {"policy": "mlp-ppo", "steps": steps, "cpu_seconds": steps} for steps in (0, 100)]
+    write_table(tmp_path / "performance.csv", theirs)
+    write_table(tmp_path / "final.csv", [ours, *theirs[:1]])
+    performance.run(library(tmp_path), only, tmp_path)
+    found = {row["policy"]: float(row["return_mean"]) for row in read_table(tmp_path / "final.csv")}
+    assert list(found) == ["mlp-ppo", "ncap"]
+    assert found["mlp-ppo"] == 0.5
+    assert found["ncap"] > 0  # made anew
+    for figure in tmp_path.glob("*.png"):
+        figure.unlink()
+    cli.main(["reproduce", "all", "--draw", "--out", str(tmp_path)])
+    assert "performance, algorithms" in capsys.readouterr().out
+    assert {figure.stem for figure in tmp_path.glob("*.png")} == {"performance", "aggregate", "algorithms"}
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "units", "--draw", "--out", str(tmp_path)])
+    assert "valid: performance, parameters, generalization, algorithms, all" in capsys.readouterr().err
 
 
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):

@@ -32,11 +32,22 @@ GAIT_COLOURS: Final = {
     "none": "#999999",
 }
 LEG_COLOURS: Final = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00")
-POLICY_COLOURS: Final = {"ncap": "#D55E00", "mlp": "#0072B2", "mlp-ppo": "#56B4E9", "untrained": "#E69F00"}
+POLICY_COLOURS: Final = {
+    "ncap": "#D55E00",
+    "ncap-paper": "#882255",
+    "ncap-ppo": "#CC79A7",
+    "mlp-evolution": "#0072B2",
+    "mlp-ppo": "#56B4E9",
+    "mlp-d4pg": "#009E73",
+    "untrained": "#E69F00",
+}
 POLICY_NAMES: Final = {
     "ncap": "NCAP",
-    "mlp": "MLP (256, 256)",
+    "ncap-paper": "NCAP as in the paper",
+    "ncap-ppo": "NCAP by PPO",
+    "mlp-evolution": "MLP (256, 256) by evolution",
     "mlp-ppo": "MLP (64, 64) by PPO",
+    "mlp-d4pg": "MLP (256, 256) by D4PG",
     "untrained": "NCAP, untrained",
 }
 EXCITATORY: Final = "#C8102E"

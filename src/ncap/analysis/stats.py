@@ -4,7 +4,7 @@ Scores are (task, run). Intervals are 95 % percentile bootstraps in which runs a
 (stratified), with a fixed seed, so that the same scores give the same interval.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -42,13 +42,24 @@ def interquartile_mean(scores: Array) -> float:
 
 def estimate(scores: Array, statistic: Callable[[Array], float] = mean) -> Estimate:
     """A statistic of scores (task, run), or (run,), with its stratified bootstrap interval."""
-    scores = np.atleast_2d(scores)
-    tasks, runs = scores.shape
+    return estimate_ragged(list(np.atleast_2d(scores)), statistic)
+
+
+def estimate_ragged(scores: Sequence[Array], statistic: Callable[[Array], float] = mean) -> Estimate:
+    """The same of scores (run,) for every task, whose runs may differ in number; the statistic gets all in one row."""
+    drawn = [statistic(np.concatenate(sample)) for sample in _resamples(scores)]
+    return _interval(statistic(np.concatenate(scores)), drawn)
+
+
+def _resamples(scores: Sequence[Array]) -> Iterator[list[Array]]:
     rng = np.random.default_rng(0)
-    rows = np.arange(tasks)[:, None]
-    drawn = [statistic(scores[rows, rng.integers(0, runs, (tasks, runs))]) for _ in range(RESAMPLES)]
+    for _ in range(RESAMPLES):
+        yield [runs[rng.integers(0, len(runs), len(runs))] for runs in scores]
+
+
+def _interval(value: float, drawn: Sequence[float]) -> Estimate:
     low, high = np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Estimate(statistic(scores), float(low), float(high))
+    return Estimate(value, float(low), float(high))
 
 
 def curve_band(curves: Array) -> tuple[Array, Array, Array]:
@@ -65,11 +76,20 @@ def performance_profile(scores: Array, thresholds: Array) -> Array:
     return shares
 
 
-def probability_of_improvement(ours: Array, theirs: Array) -> float:
-    """How often a run of ours beats a run of theirs on the same task, ties counting half; the mean over tasks."""
-    ours, theirs = np.atleast_2d(ours), np.atleast_2d(theirs)
-    difference = ours[:, :, None] - theirs[:, None, :]
-    return float(((difference > 0) + 0.5 * (difference == 0)).mean())
+def improvement(pairs: Sequence[tuple[Array, Array]]) -> Estimate:
+    """How often a run of ours beats a run of theirs on the same task, ties counting half; the mean over tasks.
+
+    pairs: (ours, theirs) for every task, (run,) each.
+    """
+
+    def share(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
+        gaps = [a[:, None] - b[None, :] for a, b in zip(ours, theirs, strict=True)]
+        return float(np.mean([((gap > 0) + 0.5 * (gap == 0)).mean() for gap in gaps]))
+
+    count = len(pairs)
+    flat = [ours for ours, _ in pairs] + [theirs for _, theirs in pairs]
+    drawn = [share(sample[:count], sample[count:]) for sample in _resamples(flat)]
+    return _interval(share(flat[:count], flat[count:]), drawn)
 
 
 def share_interval(successes: int, trials: int) -> Estimate:

@@ -10,7 +10,7 @@ import tyro
 from ncap.cli.app import Episodes, Json, OutFigure, OutFile, OutFolder, Seed, Threads, Words, app, count_of
 from ncap.cli.choice import BodyWords
 from ncap.cli.terminal import names_in, numbers_in, print_json, print_table, progress_bar, status_line
-from ncap.errors import UserError
+from ncap.errors import UserError, unknown_name
 
 MOST_SEEDS: Final = 1000
 """Runs of each kind in a reproduction."""
@@ -119,7 +119,9 @@ def reproduce(
     tasks: tuple[str, ...] = (),
     robot: str | None = None,
     seeds: Annotated[int, count_of("seed", MOST_SEEDS)] | None = None,
+    policies: tuple[str, ...] = (),
     out: OutFolder | None = None,
+    draw: bool = False,
     threads: Threads = 2,
     cluster: str | None = None,
 ) -> None:
@@ -132,17 +134,21 @@ def reproduce(
 
     Args:
         names: Experiments, by default all.
-        scale: smoke (two minutes), laptop (two cores and a night), or paper (the paper's protocol).
+        scale: smoke (two minutes), laptop (two cores and a night), full (two cores and some days: enough seeds), or
+            paper (the paper's protocol).
         tasks: Only what is about these tasks; by default all four.
         robot: Train and measure on another robot: a1, go1, go2, or a data sheet (.json). Not every experiment can.
         seeds: Runs of each kind; by default the scale's. More can be added later in the same folder.
+        policies: Only these in performance: ncap, ncap-paper, mlp-evolution, mlp-ppo, mlp-d4pg; by default all.
         out: Folder of results; by default out/reproduce-SCALE, with the robot behind it.
+        draw: Only draw the figures of performance, parameters, generalization and algorithms anew, from the tables in
+            the folder.
         threads: Simulation threads.
         cluster: Play training episodes on a Ray cluster: local, or an address.
 
     """
-    from ncap.experiments.library import Library
-    from ncap.experiments.reproduce import EXPERIMENTS, chosen, find_scale
+    from ncap.experiments.library import CONTENDERS, Library
+    from ncap.experiments.reproduce import EXPERIMENTS, chosen, find_scale, redraw
     from ncap.learn.executors import Executor, LocalExecutor, RayExecutor
     from ncap.sim.robot import find_robot
     from ncap.tasks import find_task
@@ -151,12 +157,20 @@ def reproduce(
     if tasks:
         settings = replace(settings, tasks=tuple(find_task(name).name for name in tasks))
     if seeds is not None:
-        settings = replace(settings, seeds=seeds)
+        settings = replace(settings, seeds=seeds, runs={})
+    if policies:
+        for policy in policies:
+            if policy not in CONTENDERS:
+                raise unknown_name("policy", policy, CONTENDERS)
+        settings = replace(settings, contenders=policies)
     if robot is not None:
         find_robot(robot)  # a wrong name is said now, not after hours
         settings = replace(settings, robot=robot)
-    todo = chosen(names, settings.tasks, robot)
     folder = out or Path("out") / "-".join(["reproduce", scale, *([Path(robot).stem] if robot else [])])
+    if draw:
+        print(f"drawn: {', '.join(redraw(names, folder))} in {folder}")
+        return
+    todo = chosen(names, settings.tasks, robot)
     executor: Executor = RayExecutor(cluster) if cluster else LocalExecutor(threads)
     with status_line() as say:
         library = Library(folder, executor, threads, say)

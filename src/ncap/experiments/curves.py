@@ -1,6 +1,5 @@
 """Learning curves of runs, and when a run has learned its task."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -43,10 +42,3 @@ def read_curve(place: Path) -> Curve:
         cpu_seconds=np.cumsum([0.0] + [row["cpu_seconds"] for row in rows[:-1]]),
         returns=np.array([row["test_return"] for row in rows]),
     )
-
-
-def mean_curve(places: Sequence[Path]) -> tuple[Array, Array]:
-    """(control steps (T,), test returns (run, T)) of runs; steps are the mean over runs, T that of the shortest."""
-    found = [read_curve(place) for place in places]
-    length = min(len(curve.steps) for curve in found)
-    return np.mean([curve.steps[:length] for curve in found], axis=0), np.array([c.returns[:length] for c in found])

@@ -27,7 +27,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     """Train what is missing, then write the gaits of every run and draw strips."""
     strips: dict[str, tuple[Array, Evaluation]] = {}
     rows = []
-    for policy in ("ncap", "mlp"):
+    for policy in ("ncap", "mlp-evolution"):
         for training in scale.trainings(TASK, policy)[:SHOWN_SEEDS]:
             (place,) = library.train([training])
             found = library.evaluation(str(place), training.world, scale.episodes)

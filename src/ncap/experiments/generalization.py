@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
-from ncap.report.tables import write_table
+from ncap.report.tables import read_table, write_table
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Bumpy
 from ncap.sim.world import Variation
@@ -21,12 +21,7 @@ from ncap.tasks import Task, build, find_task
 
 Array = NDArray[np.float64]
 
-CONDITIONS: Final = {
-    "ncap": {"policy": "ncap"},
-    "mlp": {"policy": "mlp"},
-    "mlp-ppo": {"policy": "mlp", "algorithm": "ppo"},
-}
-"""Settings of Training, by the names of the curves in the figure."""
+CONTENDERS: Final = ("ncap", "mlp-evolution", "mlp-ppo")
 TRUNK_KG: Final = 4.713
 """Mass of the A1's trunk, kg."""
 
@@ -89,13 +84,13 @@ TASK: Final = "bumpy-walk"
 
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Train what is missing, evaluate along every axis, then write the table and the figure."""
-    runs = {name: library.train(scale.trainings(TASK, **settings)) for name, settings in CONDITIONS.items()}
+    runs = {name: library.train(scale.trainings(TASK, name)) for name in CONTENDERS}
     trained = scale.trainings(TASK, "ncap")[0].world
     rows = []
     for axis in AXES:
         for value in np.linspace(axis.low, axis.high, scale.points):
             task = axis.vary(trained, float(value))
-            for policy in (*CONDITIONS, "untrained"):
+            for policy in (*CONTENDERS, "untrained"):
                 places = [str(place) for place in runs.get(policy, ())] or ["untrained"]
                 found = [library.evaluation(place, task, scale.episodes) for place in places]
                 held_out = stats.estimate(np.array([one.return_mean for one in found]))
@@ -114,18 +109,23 @@ def run(library: Library, scale: Scale, out: Path) -> None:
                 )
         build.cache_clear()  # every bumpiness compiled a world of its own
     write_table(out / "generalization.csv", rows)
-    _figure(rows, out / "generalization.png")
+    draw(out)
+
+
+def draw(tables: Path) -> None:
+    """Draw generalization.png from the table in a folder."""
+    _figure(read_table(tables / "generalization.csv"), tables / "generalization.png")
 
 
 @plots.styled
-def _figure(rows: list[dict[str, object]], path: Path) -> None:
+def _figure(rows: list[dict[str, str]], path: Path) -> None:
     names = [axis.name.replace(" ", "_") for axis in AXES]
     fig, axes = plots.figure([" ".join(names[:2]), " ".join(names[2:])], size=(9, 6), heights=(1, 1))
     for axis, name in zip(AXES, names, strict=True):
-        for policy in (*CONDITIONS, "untrained"):
+        for policy in dict.fromkeys(row["policy"] for row in rows):
             mine = [row for row in rows if row["axis"] == axis.name and row["policy"] == policy]
             value, mean, low, high = (
-                np.array([float(str(row[key])) for row in mine]) for key in ("value", "return", "low", "high")
+                np.array([float(row[key]) for row in mine]) for key in ("value", "return", "low", "high")
             )
             plots.curve_band(axes[name], value, mean, low, high, policy)
         axes[name].axvline(axis.trained(find_task(TASK).robot), color="#777777", linestyle="--", linewidth=1)

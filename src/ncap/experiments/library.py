@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,17 +27,33 @@ WAIT: Final = 2.0
 """Time between two looks at runs that other processes are doing, s."""
 
 
+CONTENDERS: Final[dict[str, dict[str, Any]]] = {
+    "ncap": {"policy": "ncap"},
+    "ncap-paper": {"policy": "ncap", "circuit": "paper"},
+    "mlp-evolution": {"policy": "mlp"},
+    "mlp-ppo": {"policy": "mlp", "algorithm": "ppo"},
+    "mlp-d4pg": {"policy": "mlp", "algorithm": "d4pg"},
+    "ncap-ppo": {"policy": "ncap", "algorithm": "ppo"},
+}
+"""Settings of Training of what is compared, by the names in tables."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """How much of an experiment is done."""
 
     seeds: int
+    """Runs of every kind."""
     ncap: dict[str, Any]
     """Settings of Training for evolution of the circuit."""
     mlp: dict[str, Any]
     """The same for evolution of an MLP."""
     rl: dict[str, dict[str, Any]]
     """The same for every algorithm of reinforcement learning."""
+    runs: dict[str, int] = field(default_factory=dict)
+    """Another number of seeds for some contenders."""
+    contenders: tuple[str, ...] = ("ncap", "ncap-paper", "mlp-evolution", "mlp-ppo", "mlp-d4pg")
+    """What is compared on the paper's tasks."""
     episodes: int
     """Held-out episodes of an evaluation."""
     points: int
@@ -60,16 +76,20 @@ class Scale:
     mlp_steps: int = 2_000_000
     """Control steps that an MLP is given in the comparison of its settings."""
 
-    def trainings(self, task: str, policy: str, algorithm: str = "evolution") -> list[Training]:
-        """One training per seed."""
-        settings = self.rl[algorithm] if algorithm != "evolution" else self.ncap if policy == "ncap" else self.mlp
-        whole = Training(task=task, policy=policy, algorithm=algorithm, robot=self.robot, **settings).filled()
-        return [replace(whole, seed=seed) for seed in range(self.seeds)]
+    def trainings(self, task: str, contender: str) -> list[Training]:
+        """One training per seed of a contender, or of an MLP of another size by evolution, such as mlp:16x16."""
+        settings = CONTENDERS.get(contender, {"policy": contender})
+        algorithm = settings.get("algorithm", "evolution")
+        kind = "ncap" if settings["policy"] == "ncap" else "mlp"
+        usual = {"ncap": self.ncap, "mlp": self.mlp}[kind] if algorithm == "evolution" else self.rl[algorithm]
+        whole = Training(task=task, robot=self.robot, **settings, **usual).filled()
+        return [replace(whole, seed=seed) for seed in range(self.runs.get(contender, self.seeds))]
 
 
 SCALES: Final = {
     "smoke": Scale(
-        seeds=2,
+        seeds=1,
+        runs={"ncap": 2},
         ncap={"epochs": 2, "population": 4, "episodes": 1, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ("ppo", "d4pg")},
@@ -93,6 +113,16 @@ SCALES: Final = {
         sizes=(4, 16, 256),
         states=32,
         rollouts=96,
+    ),
+    "full": Scale(
+        seeds=5,
+        runs={"ncap": 10, "mlp-d4pg": 3},
+        ncap={"epochs": 60},
+        mlp={"epochs": 500},  # 8 million steps
+        rl={"ppo": {"epochs": 125}, "d4pg": {"epochs": 40}},  # 1 and 0.3 million
+        episodes=50,
+        points=9,
+        sizes=(4, 8, 16, 32, 64, 128, 256),
     ),
     "paper": Scale(
         seeds=10,

@@ -8,14 +8,14 @@ import numpy as np
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
 from ncap.learn.settings import Training
-from ncap.report.tables import write_table
+from ncap.report.tables import read_table, write_table
 
 TASKS: Final = ("bumpy-walk", "bumpy-run")
 
 
 def policies(scale: Scale) -> list[str]:
     """NCAP, and MLPs by size; the largest is the one of the other experiments."""
-    return ["ncap", *("mlp" if size == 256 else f"mlp:{size}x{size}" for size in scale.sizes)]
+    return ["ncap", *("mlp-evolution" if size == 256 else f"mlp:{size}x{size}" for size in scale.sizes)]
 
 
 def trainings(scale: Scale) -> list[Training]:
@@ -47,23 +47,28 @@ def run(library: Library, scale: Scale, out: Path) -> None:
                 }
             )
     write_table(out / "parameters.csv", rows)
-    _figure(rows, out / "parameters.png")
+    draw(out)
+
+
+def draw(tables: Path) -> None:
+    """Draw parameters.png from the table in a folder."""
+    _figure(read_table(tables / "parameters.csv"), tables / "parameters.png")
 
 
 @plots.styled
-def _figure(rows: list[dict[str, object]], path: Path) -> None:
-    tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
+def _figure(rows: list[dict[str, str]], path: Path) -> None:
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
     names = [task.replace("-", "_") for task in tasks]
     fig, axes = plots.figure([" ".join(names)], size=(9, 3.4), heights=(1,))
     for task, name in zip(tasks, names, strict=True):
         for row in (row for row in rows if row["task"] == task):
-            kind = str(row["policy"]).split(":")[0]
-            x, y = float(str(row["parameters"])), float(str(row["held_out"]))
-            bars = [[y - float(str(row["held_out_low"]))], [float(str(row["held_out_high"])) - y]]
+            kind = "ncap" if row["policy"] == "ncap" else "mlp-evolution"
+            x, y = float(row["parameters"]), float(row["held_out"])
+            bars = [[y - float(row["held_out_low"])], [float(row["held_out_high"]) - y]]
             axes[name].errorbar(
                 x, y, yerr=bars, color=plots.POLICY_COLOURS[kind], marker="o", markersize=7 if kind == "ncap" else 5
             )
-            label = "NCAP" if kind == "ncap" else str(row["policy"]).removeprefix("mlp:").replace("mlp", "256x256")
+            label = "NCAP" if kind == "ncap" else row["policy"].removeprefix("mlp:").replace("mlp-evolution", "256x256")
             axes[name].annotate(label, (x, y), (0, 9), textcoords="offset points", ha="center", fontsize=8)
         axes[name].axhline(0.5, color="#999999", linestyle=":", linewidth=1)
         axes[name].set_xscale("log")

@@ -1,100 +1,96 @@
-"""Performance and data efficiency (figure 3 of the paper): NCAP and MLP on the tasks, against environment steps."""
+"""Performance and data efficiency (figure 3 of the paper): circuits and MLPs on the four tasks, seed after seed.
 
+Two tables hold everything that the figures need: the learning curves (performance.csv) and what was measured on
+held-out episodes (final.csv). They are written anew after every seed, so that a computation that is stopped leaves what
+it has.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from ncap.analysis import plots, stats
-from ncap.experiments.curves import LEARNED, mean_curve
+from ncap.experiments.curves import read_curve
 from ncap.experiments.library import Library, Scale
+from ncap.experiments.performance_figures import draw
 from ncap.learn.settings import Training
-from ncap.report.tables import write_table
+from ncap.report.tables import read_table, write_table
 
-POLICIES: Final = ("ncap", "mlp")
+CURVES: Final = "performance.csv"
+FINAL: Final = "final.csv"
+RUN: Final = ("task", "policy", "seed")
+"""Columns that name a run in both tables."""
+WALKS: Final = ("flat-walk", "bumpy-walk")
+"""The tasks on which algorithms of reinforcement learning are compared: D4PG takes long."""
 
 
-def trainings(scale: Scale) -> list[Training]:
-    """All runs of the experiment, NCAP first: it is the quicker one."""
-    return [one for policy in POLICIES for task in scale.tasks for one in scale.trainings(task, policy)]
+def trainings(scale: Scale) -> dict[tuple[str, str, int], Training]:
+    """All runs of the experiment by task, policy and seed: the first seed of everything, then the second, and so on."""
+    wanted = {
+        (task, policy, training.seed): training
+        for policy in scale.contenders
+        for task in scale.tasks
+        if task in WALKS or policy not in ("mlp-d4pg", "ncap-ppo")
+        for training in scale.trainings(task, policy)
+    }
+    return dict(sorted(wanted.items(), key=lambda item: item[0][2]))
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, then write the table and the figure."""
-    library.train(trainings(scale))
-    found = {
-        (task, policy): mean_curve([library.place(one) for one in scale.trainings(task, policy)])
-        for task in scale.tasks
-        for policy in POLICIES
-    }
-    rows, final = [], {}
-    for (task, policy), (steps, returns) in found.items():
-        scores = np.array(
-            [
-                library.evaluation(str(library.place(one)), one.world, scale.episodes).return_mean
-                for one in scale.trainings(task, policy)
-            ]
-        )
-        final[task, policy] = scores
-        reached = [steps[curve >= LEARNED][0] if (curve >= LEARNED).any() else np.inf for curve in returns]
-        held_out, start = stats.estimate(scores), stats.estimate(returns[:, 0])
-        rows.append(
-            {
-                "task": task,
-                "policy": policy,
-                "runs": len(scores),
-                "untrained": start.value,
-                "held_out": held_out.value,
-                "held_out_low": held_out.low,
-                "held_out_high": held_out.high,
-                "worst_run": scores.min(),
-                "spread": scores.std(),
-                "steps_to_0.9_median": np.median(reached),
+    """Train what is missing, then write the tables and draw the figures."""
+    train_and_tabulate(library, scale, out)
+    draw(out)
+
+
+def train_and_tabulate(library: Library, scale: Scale, out: Path) -> None:
+    """Train one seed of every policy and task after the other, and write the tables after each."""
+    wanted = trainings(scale)
+    for seed in sorted({key[2] for key in wanted}):
+        library.train([training for key, training in wanted.items() if key[2] == seed])
+        tabulate(library, scale, out)
+
+
+def tabulate(library: Library, scale: Scale, out: Path) -> None:
+    """Write the tables of all finished runs. Rows of runs that are not in the library stay."""
+    curves: list[dict[str, object]] = []
+    final: list[dict[str, object]] = []
+    for (task, policy, seed), training in trainings(scale).items():
+        if not library.finished(training):
+            continue
+        run = {"task": task, "policy": policy, "seed": seed}
+        curve = read_curve(library.place(training))
+        points = zip(curve.steps, curve.cpu_seconds, curve.returns, strict=True)
+        curves += [
+            run | {"steps": int(steps), "cpu_seconds": round(float(seconds), 1), "test_return": float(found)}
+            for steps, seconds, found in points
+        ]
+        held_out = library.evaluation(str(library.place(training)), training.world, scale.episodes)
+        final.append(
+            run
+            | {
+                "episodes": held_out.episodes,
+                "return_mean": held_out.return_mean,
+                "falls": held_out.falls,
+                "gait": held_out.gait.label,
+                "gait_share": held_out.gait.share,
+                "regular_share": held_out.gait.regular_share,
+                "rhythm_ratio": held_out.gait.rhythm_ratio,
+                "cost_of_transport": held_out.cost_of_transport,
+                "speed_mean": held_out.speed_mean,
             }
         )
-    write_table(out / "performance.csv", rows)
-    write_table(out / "performance-overall.csv", _overall(final, scale))
-    _figure(found, scale, out / "performance.png")
-    _profile_figure(final, scale, out / "performance-profile.png")
+    write_table(out / CURVES, _merged(out / CURVES, curves))
+    write_table(out / FINAL, _merged(out / FINAL, final))
 
 
-def _overall(final: dict[tuple[str, str], np.ndarray], scale: Scale) -> list[dict[str, object]]:
-    """Over all tasks: means, interquartile means, and how often a run of NCAP beats one of the MLP."""
-    scores = {policy: np.array([final[task, policy] for task in scale.tasks]) for policy in POLICIES}
-    rows: list[dict[str, object]] = []
-    for policy in POLICIES:
-        for name, statistic in (("mean", stats.mean), ("interquartile mean", stats.interquartile_mean)):
-            found = stats.estimate(scores[policy], statistic)
-            rows.append({"policy": policy, "statistic": name, **found._asdict()})
-    better = stats.probability_of_improvement(scores["ncap"], scores["mlp"])
-    rows.append({"policy": "ncap over mlp", "statistic": "probability of improvement", "value": better})
-    return rows
+def _merged(path: Path, rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """The rows of a table with those of some runs put in or replaced, in the order of tasks, policies and seeds."""
+    new = {_name(row) for row in rows}
+    kept: list[dict[str, object]] = []
+    if path.exists():
+        kept = [dict(row) for row in read_table(path) if _name(row) not in new]
+    return sorted([*kept, *rows], key=_name)
 
 
-@plots.styled
-def _figure(found: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]], scale: Scale, path: Path) -> None:
-    names = [task.replace("-", "_") for task in scale.tasks]
-    rows = [" ".join(names[i : i + 2]) for i in range(0, len(names), 2)]
-    fig, axes = plots.figure(rows, size=(9, 3.1 * len(rows)), heights=(1,) * len(rows))
-    for task, name in zip(scale.tasks, names, strict=True):
-        for policy in POLICIES:
-            steps, returns = found[task, policy]
-            plots.curve_band(axes[name], steps / 1e6, *stats.curve_band(returns), policy)
-        axes[name].axhline(0.5, color="#999999", linestyle=":", linewidth=1)
-        axes[name].set(title=task, ylim=(0, 1.02), ylabel="return", xlabel="environment steps (million)")
-        axes[name].set_xlim(left=0)
-    axes[names[0]].legend(frameon=False, loc="lower right")
-    plots.save_both(fig, path)
-
-
-@plots.styled
-def _profile_figure(final: dict[tuple[str, str], np.ndarray], scale: Scale, path: Path) -> None:
-    fig, axes = plots.figure(["profile"], size=(5, 3.2), heights=(1,))
-    thresholds = np.linspace(0, 1, 201)
-    for policy in POLICIES:
-        scores = np.array([final[task, policy] for task in scale.tasks])
-        shares = stats.performance_profile(scores, thresholds)
-        axes["profile"].plot(thresholds, shares, color=plots.POLICY_COLOURS[policy], label=plots.POLICY_NAMES[policy])
-    axes["profile"].set(xlabel="held-out return τ", ylabel="share of runs with return ≥ τ", ylim=(0, 1.02), xlim=(0, 1))
-    axes["profile"].legend(frameon=False)
-    plots.save_both(fig, path)
+def _name(row: dict[str, object] | dict[str, str]) -> tuple[str, str, int]:
+    task, policy, seed = (row[column] for column in RUN)
+    return str(task), str(policy), int(str(seed))

@@ -19,6 +19,7 @@ from ncap.experiments import (
     mlp_evolution,
     parameters,
     performance,
+    performance_figures,
     physics,
     posture,
     righting,
@@ -42,6 +43,10 @@ class Experiment:
     """Whether it needs reinforcement learning."""
     any_robot: bool = False
     """Whether it can be done with another robot than the A1."""
+    draw: Callable[[Path], None] | None = None
+    """Draws its figures from its tables in a folder, without any run."""
+    table: str = "performance.csv"
+    """The table that this needs."""
     only_by_name: bool = False
     """Whether "all" leaves it out, because it is long and not about training on the four tasks."""
 
@@ -49,13 +54,29 @@ class Experiment:
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     "gaits": Experiment(run=gaits.run),
     "units": Experiment(run=units.run),
-    "performance": Experiment(run=performance.run, tasks=PAPER_TASKS, any_robot=True),
+    "performance": Experiment(
+        run=performance.run, tasks=PAPER_TASKS, any_robot=True, gradients=True, draw=performance_figures.draw
+    ),
     "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,), any_robot=True),
-    "parameters": Experiment(run=parameters.run, tasks=parameters.TASKS, any_robot=True),
-    "generalization": Experiment(run=generalization.run, tasks=(generalization.TASK,), gradients=True),
+    "parameters": Experiment(
+        run=parameters.run, tasks=parameters.TASKS, any_robot=True, draw=parameters.draw, table="parameters.csv"
+    ),
+    "generalization": Experiment(
+        run=generalization.run,
+        tasks=(generalization.TASK,),
+        gradients=True,
+        draw=generalization.draw,
+        table="generalization.csv",
+    ),
     "weights": Experiment(run=weights.run, tasks=(weights.TASK,), any_robot=True),
     "variable-speed": Experiment(run=variable_speed.run),  # its task has several commands, and is none of the four
-    "algorithms": Experiment(run=algorithms.run, tasks=algorithms.TASKS, gradients=True, any_robot=True),
+    "algorithms": Experiment(
+        run=algorithms.run,
+        tasks=algorithms.TASKS,
+        gradients=True,
+        any_robot=True,
+        draw=performance_figures.draw_algorithms,
+    ),
     "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
     "mlp-evolution": Experiment(run=mlp_evolution.run, tasks=mlp_evolution.TASKS, only_by_name=True),
@@ -96,6 +117,22 @@ def chosen(names: Sequence[str], tasks: Sequence[str], robot: str | None = None)
 
 def _in_all(experiment: Experiment, tasks: Sequence[str]) -> bool:
     return not experiment.only_by_name and (not experiment.tasks or bool(set(experiment.tasks) & set(tasks)))
+
+
+def redraw(names: Sequence[str], tables: Path) -> list[str]:
+    """Draw figures anew from the tables in a folder. Returns the experiments; of "all", those whose table is there."""
+    able = {name: experiment for name, experiment in EXPERIMENTS.items() if experiment.draw is not None}
+    for name in names:
+        if name not in (*able, "all"):
+            raise unknown_name("experiment whose figures are drawn from tables", name, [*able, "all"])
+    todo = [name for name, one in able.items() if name in names or ("all" in names and (tables / one.table).exists())]
+    for name in todo:
+        draw = able[name].draw
+        assert draw is not None
+        draw(tables)
+    if not todo:
+        raise UserError(f"{tables} has none of the tables {', '.join(one.table for one in able.values())}")
+    return todo
 
 
 def find_scale(name: str) -> Scale:

@@ -17,7 +17,7 @@ TASK: Final = "flat-walk"
 
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Train what is missing, then draw the weights of the first seed."""
-    for name in ("ncap", "mlp"):
+    for name in ("ncap", "mlp-evolution"):
         (place,) = library.train(scale.trainings(TASK, name)[:1])
         _save(load(place), out / f"weights-{name}.png")
 

@@ -12,13 +12,17 @@ SECTIONS: Final = {
     "gaits": ("Gaits of the rhythm generator", "One command makes the circuit walk, trot and bound."),
     "units": ("Units", "How the two kinds of neurons respond to input."),
     "performance": ("Performance", "Test return while learning; mean over seeds with 95 % intervals."),
-    "performance-overall": ("All tasks together", "Held-out returns over tasks and seeds."),
-    "performance-profile": ("Performance profile", "The share of runs that reach a return."),
+    "final": ("Every run", "What its best policy does on held-out episodes."),
+    "aggregate": (
+        "All tasks together",
+        "Interquartile means with 95 % intervals, the share of runs that reach a return.",
+    ),
+    "performance-overall": ("All tasks together, in numbers", "ncap_better: how often a run of NCAP has more."),
     "footfalls": ("Footfalls", "Which foot is on the ground, shaded by pressure."),
     "parameters": ("Parameters", "How many weights are needed."),
     "generalization": ("Generalisation", "Held-out return when the world is not the one of training (marked)."),
     "weights-ncap": ("Weights of the circuit", "Red is excitatory, blue inhibitory; area is size."),
-    "weights-mlp": ("Weights of the MLP", "Red is positive, blue negative; area is size."),
+    "weights-mlp-evolution": ("Weights of the MLP", "Red is positive, blue negative; area is size."),
     "variable-speed": ("Variable speed", "One policy; a brainstem turns a target speed into the command."),
     "variable-speed-commands": ("Speed by the command", "Speed and gait at constant commands."),
     "leading": ("Does the rhythm lead?", "Training with and without bounded afferents and footfalls that count."),
@@ -31,6 +35,10 @@ SECTIONS: Final = {
 """{file name without ending: (title, what it shows)}, in the order of the page."""
 
 
+LONGEST_TABLE: Final = 300
+"""Rows of the longest table that the page shows."""
+
+
 def write_overview(folder: Path, out: Path) -> None:
     """Write the page from the figures (SVG) and tables (CSV) in a folder of results."""
     body = ["<h1>Reproduction</h1>"]
@@ -41,7 +49,9 @@ def write_overview(folder: Path, out: Path) -> None:
         body.append(f"<h2>{title}</h2><p>{shows}</p>")
         if figure.exists():
             body.append(svg_image(read_text(figure), title))
-        if table.exists() and (rows := read_table(table)):
+        if table.exists() and len(rows := read_table(table)) > LONGEST_TABLE:
+            body.append(f"<p>{table.name} has {len(rows):,} rows.</p>")
+        elif table.exists() and rows:
             head = list(rows[0])
             body.append(html_table([column.replace("_", " ") for column in head], [list(row.values()) for row in rows]))
     if len(body) == 1:
