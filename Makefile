@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.core
@@ -29,6 +29,10 @@ format: $(VENV)/.all
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open out/site/index.html"
+
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -37,9 +41,13 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,go2,rl,video,view]'
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,docs,go2,rl,video,view]'
+	@touch $@ $(VENV)/.core $(VENV)/.docs
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "ncap needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install it, or say PYTHON=/path/to/python3." >&2; exit 1; }

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_every_test_in_the_table_of_faults_exists():
-    text = (ROOT / "docs" / "faults.md").read_text("utf-8")
+    text = (ROOT / "docs" / "design" / "faults.md").read_text("utf-8")
     sources = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")}
     files = set(re.findall(r"[\w/]+\.py", text))
     names = set(re.findall(r"::(test_\w+)", text))

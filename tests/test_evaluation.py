@@ -148,7 +148,7 @@ def test_footfalls_are_measured_over_the_life_of_an_episode_from_extensors_and_f
 
 
 def test_the_commanded_gait_is_the_circuits_own():
-    # docs/rhythm.md: the paper's rhythm walks at 1.1 Hz at c = 0.05, and bounds at 2.8 Hz at c = 0.9
+    # docs/concepts/rhythm.md: the paper's rhythm walks at 1.1 Hz at c = 0.05, and bounds at 2.8 Hz at c = 0.9
     paper = untrained(NCAPPolicy(circuit=animal("paper")))
     walk, bound = (commanded_gait(paper, command) for command in (0.05, 0.9))
     assert (walk.label, bound.label) == ("walk", "bound")

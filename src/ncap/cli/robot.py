@@ -26,7 +26,7 @@ def deploy(
 ) -> None:
     """Drive a robot with a policy. A dry run unless --arm is given: it reads, computes, and sends nothing.
 
-    Ctrl-C sits the robot down, a second one damps it at once. Read docs/deploy.md before you arm.
+    Ctrl-C sits the robot down, a second one damps it at once. Read docs/how-to/deploy.md before you arm.
 
     Examples: `ncap deploy untrained --link twin --arm`, `ncap deploy ncap-flat-walk --link lcm://?ttl=1`,
     `ncap deploy untrained --robot go2 --link dds://eth0`, `ncap deploy ncap-flat-walk --link twin --without V0v --arm`,

@@ -306,7 +306,7 @@ def cells(results: Sequence[FlightResult]) -> list[dict[str, object]]:
 
 
 def markdown(results: Sequence[FlightResult]) -> Iterator[str]:
-    """The lines of the table in docs/deploy.md, with falls in bold."""
+    """The lines of the table in docs/how-to/deploy.md, with falls in bold."""
     rows = cells(results)
     yield f"| {' | '.join(rows[0])} |"
     yield "|---" * len(rows[0]) + "|"

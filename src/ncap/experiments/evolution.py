@@ -24,7 +24,7 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, then write the table of docs/evolution.md and draw the curves."""
+    """Train what is missing, then write the table of docs/design/evolution.md and draw the curves."""
     curves = {name: play(library, name, scale) for name in CONDITIONS}
     write_table(out / "evolution.csv", [_row(name, found) for name, found in curves.items()])
     _figure(curves, scale.rollouts, out / "evolution.png")

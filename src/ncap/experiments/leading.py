@@ -60,7 +60,7 @@ MEASURES: Final = {
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, evaluate, then write the table and the figure of docs/rhythm.md."""
+    """Train what is missing, evaluate, then write the table and the figure of docs/concepts/rhythm.md."""
     rows = []
     for task in (task for task in TASKS if task in scale.tasks):
         for name, condition in CONDITIONS.items():

@@ -47,7 +47,7 @@ RUNNING: Final = 5
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, then write the table of docs/evolution.md and draw the curves."""
+    """Train what is missing, then write the table of docs/design/evolution.md and draw the curves."""
     curves: dict[tuple[str, str], dict[str, list[Curve]]] = {}
     for task, size, condition in (case for case in PLAN if case[0] in scale.tasks):
         curves.setdefault((task, size), {})[condition] = play(library, task, size, condition, scale)

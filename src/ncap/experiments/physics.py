@@ -30,7 +30,7 @@ EPISODES_LOOKED_INTO: Final = 4
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Play the shipped circuits, train what is missing, then write the tables of docs/reference-notes.md."""
+    """Play the shipped circuits, train what is missing, then write the tables of docs/design/reference-notes.md."""
     rows = []
     for name in (task for task in PAPER_TASKS if task in scale.tasks):
         player, task = load(f"ncap-{name}"), replace(TASKS[name], episode_seconds=scale.test_seconds)

@@ -44,7 +44,7 @@ WATCHED: Final = 3.0
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, walk on rough ground, push, and write the tables and the figure of docs/driving.md."""
+    """Train what is missing, walk on rough ground, push; write the tables and the figure of docs/how-to/driving.md."""
     rows, shares = [], []
     players: list[tuple[str, int, TrainedPolicy]] = []
     for name, without in CONDITIONS.items():

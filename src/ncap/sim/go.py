@@ -1,4 +1,7 @@
-"""The data sheets of Unitree's Go1 and Go2, to go with go1.xml and go2.xml. docs/robots.md says where they are from."""
+"""The data sheets of Unitree's Go1 and Go2, to go with go1.xml and go2.xml.
+
+docs/reference/robots.md says where they are from.
+"""
 
 from dataclasses import replace
 from pathlib import Path

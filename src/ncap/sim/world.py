@@ -68,7 +68,7 @@ PHYSICS: Final = {
     "paper": Physics(longest_step=0.001, integrator="euler"),
     "fast": Physics(longest_step=0.0025, integrator="euler"),
 }
-"""The paper's, in which everything is reported, and one to train in; docs/reference-notes.md compares them."""
+"""The paper's, in which everything is reported, and one to train in; docs/design/reference-notes.md compares them."""
 
 
 @dataclass(frozen=True, kw_only=True)

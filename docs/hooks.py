@@ -1,0 +1,49 @@
+"""What the site adds to the pages: files of the repository that pages link to, and the commands' own help."""
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+DOCS: Final = ROOT / "docs"
+KEPT_AT: Final = "repository"
+"""Folder of the site with what lies outside docs/."""
+LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+
+
+def outside(source: Path, link: str) -> Path | None:
+    """Return the file outside docs/ that a page's link leads to, or None for a link within docs/."""
+    target = Path(os.path.normpath(source.parent / link))
+    return target if target.is_file() and not target.is_relative_to(DOCS) else None
+
+
+def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
+    """Take every file into the site that a page links to outside docs/, as it is."""
+    from mkdocs.structure.files import File
+
+    for page in files.documentation_pages():
+        source = Path(page.abs_src_path or "")
+        for link in LINK.findall(source.read_text("utf-8")):
+            found = outside(source, link)
+            name = f"{KEPT_AT}/{found.relative_to(ROOT)}" if found else ""
+            if found and files.get_file_from_path(name) is None:
+                files.append(File.generated(config, name, abs_src_path=str(found)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
+    """Lead links to files outside docs/ to where the site keeps them."""
+    del config, files
+    source = Path(page.file.abs_src_path or "")
+
+    def kept(match: re.Match[str]) -> str:
+        found = outside(source, match[1])
+        return os.path.relpath(DOCS / KEPT_AT / found.relative_to(ROOT), source.parent) if found else match[1]
+
+    return LINK.sub(kept, markdown)
