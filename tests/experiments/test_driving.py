@@ -1,11 +1,14 @@
-"""Courses that a robot is driven along."""
+"""Courses that a robot is driven along, and how policies learn to drive."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ncap.experiments.driving import RADIUS, TURNING_SPEED, Course, courses, heading_change, paths_of
+from ncap.experiments.driving_training import trainings
+from ncap.experiments.library import SCALES
 from ncap.tasks import TASKS
 from ncap.trained import load
 
@@ -34,3 +37,16 @@ def test_a_heading_is_followed_beyond_half_a_turn():
     (path,) = paths_of(load("ncap-drive"), course, [0])
     assert len(path) == 350
     assert heading_change(path[:, 2]) == pytest.approx(0.5 * 9.0, abs=1.2)
+
+
+def test_circuits_and_mlp_learn_to_drive_with_the_same_control_steps():
+    # a circuit: 12 candidates x 5 episodes x 8 s = 267 steps, after 25 epochs twice as many; an MLP: 16 robots x
+    # 20 s = 667 steps
+    first, mlp = 12 * 5 * 267, 16 * 667
+    found = trainings(SCALES["laptop"])
+    assert {name: one.epochs for name, one in found.items()} == {
+        "ncap": 25 + math.ceil((1_200_000 - 25 * first) / (2 * first)),
+        "ncap from ncap-flat-speeds": 25 + math.ceil((1_200_000 - 25 * first) / (2 * first)),
+        "mlp-ppo": math.ceil(1_200_000 / mlp),
+    }
+    assert [found["mlp-ppo"].world.wish_size, found["ncap"].table().plan.name] == [3, "quadruped"]

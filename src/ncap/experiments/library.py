@@ -75,6 +75,8 @@ class Scale:
     """Episodes of rough ground, and pushes of every impulse."""
     mlp_steps: int = 2_000_000
     """Control steps that an MLP is given in the comparison of its settings."""
+    drive_steps: int = 1_200_000
+    """Control steps that every policy is given to learn to drive."""
 
     def trainings(self, task: str, contender: str) -> list[Training]:
         """One training per seed of a contender, or of an MLP of another size by evolution, such as mlp:16x16."""
@@ -102,6 +104,7 @@ SCALES: Final = {
         straight=1,
         trials=2,
         mlp_steps=3_000,
+        drive_steps=10_000,
     ),
     "laptop": Scale(
         seeds=3,
