@@ -75,6 +75,11 @@ def test_settings_of_mlps_are_given_the_same_steps_and_begin_with_what_zero_weig
     usual = load(tmp_path / "mlp-evolution/32-candidates/runs/flat-walk-mlp-4x4-0").policy
     assert raw.mean == ()
     assert usual.hidden == raw.hidden == (4, 4)
+    curves = read_table(tmp_path / "mlp-evolution-curves.csv")
+    assert [row["condition"] for row in curves] == ["32 candidates"] * 3 + ["no normaliser"] * 2  # before every epoch
+    monkeypatch.setattr(mlp_evolution, "play", lambda *_: pytest.fail("it was trained again"))
+    mlp_evolution.run(library(tmp_path / "elsewhere"), scale, tmp_path)
+    assert read_table(tmp_path / "mlp-evolution.csv") == rows
 
 
 def test_a_plateau_is_where_the_running_mean_of_five_tests_is_within_a_hundredth_of_its_best():

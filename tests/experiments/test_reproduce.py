@@ -13,7 +13,7 @@ from ncap.experiments import performance
 from ncap.experiments.library import SCALES, Library, describe_task
 from ncap.experiments.reproduce import EXPERIMENTS, chosen
 from ncap.learn.executors import LocalExecutor
-from ncap.report.tables import read_table, write_table
+from ncap.report.tables import merge_table, read_table, write_table
 from ncap.sim.terrain import Bumpy
 from ncap.tasks import PAPER_TASKS, TASKS
 from ncap.trained import read_policy
@@ -109,7 +109,7 @@ def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_a
     assert {figure.stem for figure in tmp_path.glob("*.png")} == {"performance", "aggregate", "algorithms"}
     with pytest.raises(SystemExit):
         cli.main(["reproduce", "units", "--draw", "--out", str(tmp_path)])
-    assert "valid: performance, parameters, generalization, algorithms, all" in capsys.readouterr().err
+    assert "valid: performance, parameters, generalization, algorithms, mlp-evolution, all" in capsys.readouterr().err
 
 
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):
@@ -204,7 +204,8 @@ def test_unknown_words_list_the_valid_ones(arguments, told, capsys):
 def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
     named_only = [
-        *("leading", "evolution", "mlp-evolution", "physics", "driving", "posture", "righting", "bodies", "deployment"),
+        *("leading", "evolution", "mlp-evolution", "physics", "driving", "driving-training", "posture", "righting"),
+        *("bodies", "deployment"),
     ]
     assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
     assert chosen(named_only[::-1], tuple(TASKS)) == named_only
@@ -216,6 +217,14 @@ def test_with_a_robot_only_experiments_that_can_have_any_are_done():
     assert chosen(["bodies", "weights"], PAPER_TASKS, "go2") == ["weights", "bodies"]
     with pytest.raises(UserError, match="gaits is about the A1, or about no robot: leave out --robot"):
         chosen(["gaits"], PAPER_TASKS, "go2")
+
+
+def test_rows_take_the_place_of_those_with_the_same_key_and_seeds_are_sorted_as_numbers(tmp_path):
+    table = tmp_path / "t.csv"
+    merge_table(table, [{"task": "b", "seed": 10, "x": 1}, {"task": "a", "seed": 0, "x": 2}], ("task", "seed"))
+    merge_table(table, [{"task": "b", "seed": 2, "x": 3}, {"task": "a", "seed": 0, "x": 4}], ("task", "seed"))
+    found = [(row["task"], row["seed"], row["x"]) for row in read_table(table)]
+    assert found == [("a", "0", "4"), ("b", "2", "3"), ("b", "10", "1")]
 
 
 def test_a_table_keeps_four_decimals_and_missing_cells(tmp_path):

@@ -1,4 +1,7 @@
-"""Which settings of evolution suit an MLP: one changed at a time, then the best of them for both sizes and tasks."""
+"""Which settings of evolution suit an MLP: one changed at a time, then the best of them for both sizes and tasks.
+
+A condition takes long, so what stands in the table with as many seeds is not done again, whoever did it.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -11,7 +14,7 @@ from ncap.analysis import plots
 from ncap.experiments.curves import LEARNED, Curve, read_curve
 from ncap.experiments.library import Library, Scale
 from ncap.learn.settings import Training
-from ncap.report.tables import write_table
+from ncap.report.tables import merge_table, read_table
 
 TASKS: Final = ("flat-walk", "bumpy-run")
 SIZES: Final = ("mlp:64x64", "mlp:256x256")
@@ -30,16 +33,21 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "32 candidates, σ 0.2": {"sigma": 0.2, "population": 32},
 }
 """Settings of Training by the names in table and figure: the first, and what is changed of it."""
-FIRST: Final = tuple(CONDITIONS)[:10]
-"""What is compared on the first task with the smaller network."""
-THEN: Final = ("32 candidates", "32 candidates, σ 0.05", "as released", "32 candidates, σ 0.2")
-"""What is compared in the other cases."""
+_FIRST: Final = (TASKS[0], SIZES[0])
+"""Where single settings are compared."""
+_OTHERS: Final = tuple(case for case in product(TASKS, SIZES) if case != _FIRST)
 PLAN: Final = (
-    *((TASKS[0], SIZES[0], name) for name in FIRST[:5]),
-    *((*case, name) for name in THEN for case in tuple(product(TASKS, SIZES))[1:]),
-    *((TASKS[0], SIZES[0], name) for name in FIRST[5:]),
+    *((*_FIRST, name) for name in ("σ 0.1", "σ 0.05", "σ 0.2", "32 candidates", "16 candidates")),
+    *((*case, "32 candidates") for case in _OTHERS),
+    *((*case, "as released") for case in (_FIRST, *_OTHERS)),
+    *((*_FIRST, name) for name in ("ranks", "no normaliser", "decay 0.01", "episodes of 5 s")),
+    *((*case, f"32 candidates, σ {sigma}") for sigma in (0.05, 0.2) for case in _OTHERS),
 )
 """(task, policy, condition) in the order in which they are trained."""
+CASE: Final = ("task", "policy", "condition")
+"""Columns that name a case in both tables."""
+SUMMARY: Final = "mlp-evolution.csv"
+CURVES: Final = "mlp-evolution-curves.csv"
 PLATEAU: Final = 0.01
 """A curve is on its plateau from where its running mean is this close to its highest."""
 RUNNING: Final = 5
@@ -47,13 +55,20 @@ RUNNING: Final = 5
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, then write the table of docs/design/evolution.md and draw the curves."""
-    curves: dict[tuple[str, str], dict[str, list[Curve]]] = {}
-    for task, size, condition in (case for case in PLAN if case[0] in scale.tasks):
-        curves.setdefault((task, size), {})[condition] = play(library, task, size, condition, scale)
-        rows = [_row(*place, name, found) for place, own in curves.items() for name, found in own.items()]
-        write_table(out / "mlp-evolution.csv", rows)  # at once: every condition takes long
-        _figure(curves, out / "mlp-evolution.png")
+    """Train what is missing, write the tables after every condition, and draw the curves."""
+    rows = read_table(out / SUMMARY) if (out / SUMMARY).exists() else []
+    done = {tuple(row[column] for column in CASE) for row in rows if int(row["seeds"]) >= scale.seeds}
+    for task, size, condition in (case for case in PLAN if case[0] in scale.tasks and case not in done):
+        found = play(library, task, size, condition, scale)
+        case = dict(zip(CASE, (task, size, condition), strict=True))
+        merge_table(out / SUMMARY, [case | _row(found)], CASE)
+        points = [
+            case | {"seed": seed, "steps": int(steps), "test_return": float(value)}
+            for seed, curve in enumerate(found)
+            for steps, value in zip(curve.steps, curve.returns, strict=True)
+        ]
+        merge_table(out / CURVES, points, CASE)
+        draw(out)
 
 
 def play(library: Library, task: str, size: str, condition: str, scale: Scale) -> list[Curve]:
@@ -78,13 +93,10 @@ def plateau(curve: Curve) -> int:
     return int(np.argmax(running >= running.max() - PLATEAU)) + RUNNING - 1
 
 
-def _row(task: str, size: str, condition: str, found: list[Curve]) -> dict[str, object]:
+def _row(found: list[Curve]) -> dict[str, object]:
     needed = [curve.until_learned("steps") for curve in found]
     reached = [plateau(curve) for curve in found]
     return {
-        "task": task,
-        "policy": size,
-        "condition": condition,
         "seeds": len(found),
         "steps_to_0.9": ", ".join("never" if np.isinf(n) else f"{n:.0f}" for n in needed),
         "cpu_seconds_to_0.9": np.median([curve.until_learned("cpu_seconds") for curve in found]),
@@ -96,18 +108,28 @@ def _row(task: str, size: str, condition: str, found: list[Curve]) -> dict[str, 
     }
 
 
+def draw(tables: Path) -> None:
+    """Draw mlp-evolution.png from the curves in a folder."""
+    _figure(read_table(tables / CURVES), tables / "mlp-evolution.png")
+
+
 @plots.styled
-def _figure(curves: dict[tuple[str, str], dict[str, list[Curve]]], path: Path) -> None:
+def _figure(points: list[dict[str, str]], path: Path) -> None:
     """Test return against control steps, a panel per task and size, a colour per condition."""
-    names = [f"p{i}" for i in range(len(curves))]
+    panels = list(dict.fromkeys((row["task"], row["policy"]) for row in points))
+    names = [f"p{i}" for i in range(len(panels))]
     rows = [" ".join((*names, ".")[i : i + 2]) for i in range(0, len(names), 2)]
     fig, axes = plots.figure(rows, size=(10, 3.4 * len(rows)), heights=(1,) * len(rows))
-    for place, ((task, size), own) in zip(names, curves.items(), strict=True):
-        for number, (name, found) in enumerate(own.items()):
-            for seed, curve in enumerate(found):
-                label = name if seed == 0 else None
-                axes[place].plot(curve.steps / 1e6, curve.returns, color=f"C{number}", linewidth=1.2, label=label)
+    for place, panel in zip(names, panels, strict=True):
+        own = [row for row in points if (row["task"], row["policy"]) == panel]
+        for number, condition in enumerate(CONDITIONS):
+            for seed in dict.fromkeys(row["seed"] for row in own if row["condition"] == condition):
+                mine = [row for row in own if row["condition"] == condition and row["seed"] == seed]
+                steps, returns = ([float(row[column]) for row in mine] for column in ("steps", "test_return"))
+                label = condition if seed == "0" else None
+                colour = f"C{number % 10}"
+                axes[place].plot(np.array(steps) / 1e6, returns, color=colour, linewidth=1.2, label=label)
         axes[place].axhline(LEARNED, color="#999999", linestyle=":", linewidth=1)
-        axes[place].set(title=f"{task}, {size}", ylim=(0.3, 1.0), xlabel="million control steps", ylabel="test return")
+        axes[place].set(title=", ".join(panel), ylim=(0.3, 1.0), xlabel="million control steps", ylabel="test return")
         axes[place].legend(fontsize=7, ncols=2, loc="lower right")
     plots.save_both(fig, path)

@@ -5,7 +5,6 @@ held-out episodes (final.csv). They are written anew after every seed, so that a
 it has.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,7 @@ from ncap.experiments.curves import read_curve
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.performance_figures import draw
 from ncap.learn.settings import Training
-from ncap.report.tables import read_table, write_table
+from ncap.report.tables import merge_table
 
 CURVES: Final = "performance.csv"
 FINAL: Final = "final.csv"
@@ -78,19 +77,5 @@ def tabulate(library: Library, scale: Scale, out: Path) -> None:
                 "speed_mean": held_out.speed_mean,
             }
         )
-    write_table(out / CURVES, _merged(out / CURVES, curves))
-    write_table(out / FINAL, _merged(out / FINAL, final))
-
-
-def _merged(path: Path, rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """The rows of a table with those of some runs put in or replaced, in the order of tasks, policies and seeds."""
-    new = {_name(row) for row in rows}
-    kept: list[dict[str, object]] = []
-    if path.exists():
-        kept = [dict(row) for row in read_table(path) if _name(row) not in new]
-    return sorted([*kept, *rows], key=_name)
-
-
-def _name(row: dict[str, object] | dict[str, str]) -> tuple[str, str, int]:
-    task, policy, seed = (row[column] for column in RUN)
-    return str(task), str(policy), int(str(seed))
+    for name, rows in ((CURVES, curves), (FINAL, final)):
+        merge_table(out / name, rows, RUN)

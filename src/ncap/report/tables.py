@@ -35,6 +35,22 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return rows
 
 
+def merge_table(path: Path, rows: Sequence[Mapping[str, object]], key: Sequence[str]) -> None:
+    """Put rows into a table: they take the place of those with the same cells in the columns `key`.
+
+    The table is sorted by these columns; one that is not there is begun.
+    """
+
+    def name(row: Mapping[str, object]) -> tuple[tuple[int, str], ...]:
+        return tuple((len(cell) if cell.isdigit() else 0, cell) for cell in (str(row[column]) for column in key))
+
+    new = {name(row) for row in rows}
+    kept: list[Mapping[str, object]] = []
+    if path.exists():
+        kept = [row for row in read_table(path) if name(row) not in new]
+    write_table(path, sorted([*kept, *rows], key=name))
+
+
 def _shown(value: object) -> object:
     if isinstance(value, float | np.floating):
         number = float(value)
