@@ -301,3 +301,44 @@ def test_a_robot_that_leaves_the_end_of_the_world_has_fallen():
     arena.start(np.zeros(1, int), [0])
     arena.simulation._qpos[0, 2] = -1.5
     assert arena.step(np.zeros(1, int), np.zeros((1, 4, 3))).fallen[0]
+
+
+def test_joint_targets_that_come_late_are_those_of_earlier_steps():
+    task, everybody = replace(SHORT["flat-walk"], start_noise=0.0), np.arange(2)
+    actions = np.random.default_rng(5).uniform(-1, 1, (10, 2, 4, 3))
+    on_time, late = Arena(task, 2), Arena(replace(task, latency=2), 2)
+    for arena in (on_time, late):
+        arena.start(everybody, [0, 1])
+    for t in range(10):
+        late.step(everybody, actions[t])
+        on_time.step(everybody, actions[t - 2] if t >= 2 else np.zeros((2, 4, 3)))  # first the standing pose
+        np.testing.assert_array_equal(late.measured.joint_position, on_time.measured.joint_position)
+    late.start(everybody[:1], [7])
+    late.step(everybody, actions[0])
+    np.testing.assert_array_equal(late.simulation._ctrl[0], task.robot.mid.ravel())  # nothing is left of before
+
+
+def test_sensor_noise_is_as_large_as_asked_and_belongs_to_the_episode():
+    task, everybody = replace(SHORT["flat-walk"], sensor_noise=0.05), np.arange(2)
+    noisy, clean = Arena(task, 2), Arena(replace(task, sensor_noise=0.0), 2)
+    differences = []
+    for _ in range(2):
+        for arena in (noisy, clean):
+            arena.start(everybody, [3, 3])
+        differences.append([])
+        for _ in range(20):
+            differences[-1].append(noisy.observation() - clean.observation())
+            for arena in (noisy, clean):
+                arena.step(everybody, np.zeros((2, 4, 3)))
+    first, again = np.array(differences)
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first[:, 0], first[:, 1])  # equal seeds, equal noise
+    inside = np.abs(clean.observation()[0]) < 0.5  # the others are clipped
+    assert first[:, 0][:, inside].std() == pytest.approx(0.05, rel=0.1)
+    assert not np.array_equal(first[0], first[1])
+
+
+@pytest.mark.parametrize(("name", "value"), [("latency", -1), ("latency", 0.5), ("sensor_noise", -0.1)])
+def test_impossible_disturbances_are_refused(name, value):
+    with pytest.raises(UserError, match=name):
+        replace(TASKS["flat-walk"], **{name: value})

@@ -99,6 +99,8 @@ class Arena:
         self._wishes = np.zeros((individuals, task.steps, 2)) if task.drive else None
         self._stride = np.zeros((individuals, round(STRIDE / task.control_dt), 2))
         self._lived = np.zeros(individuals, np.int64)
+        self._late = np.zeros((task.latency, individuals, *task.joints))
+        self._seeds = np.zeros(individuals, np.int64)
 
     def start(self, ids: Indices, seeds: Sequence[int]) -> None:
         """Begin the episodes of these seeds: equal seeds give equal friction, terrain and start."""
@@ -111,6 +113,8 @@ class Arena:
         self.goal.speed[ids] = [self.task.pace(seed).speed for seed in seeds]
         self._lived[ids] = 0
         self._stride[ids] = 0.0
+        self._late[:, ids] = self.task.robot.mid
+        self._seeds[ids] = seeds
         if self._wishes is not None:
             self._wishes[ids] = [self.task.wishes(seed) for seed in seeds]
             self._ask()
@@ -124,7 +128,13 @@ class Arena:
             now.joint_position, now.torque, now.joint_velocity, now.foot_force, now.up, now.angular_velocity
         )
         seen[np.isnan(seen)] = 0.0
-        return seen
+        return seen if not self.task.sensor_noise else np.clip(seen + self._noise(seen.shape[1:]), -1.0, 1.0)
+
+    def _noise(self, shape: tuple[int, ...]) -> Array:
+        """(P, *shape) noise on observations, addressed by the episode's seed and the control step."""
+        now = zip(self._seeds.tolist(), self._lived.tolist(), strict=True)
+        draws = [seeding.generator(seed, "sensor noise", step).normal(size=shape) for seed, step in now]
+        return self.task.sensor_noise * np.array(draws)
 
     def motion(self) -> tuple[Array, Array]:
         """(forward speed m/s, yaw rate about the vertical rad/s), (P,) each; 0 where a simulation has failed."""
@@ -148,7 +158,11 @@ class Arena:
 
     def step(self, alive: Indices, action: Array) -> Outcome:
         """One control step of the individuals `alive`, with actions (P, leg, joint) in [-1, 1]."""
-        return self.move(alive, self.task.robot.targets(action))
+        targets = self.task.robot.targets(action)
+        if self.task.latency:
+            self._late = np.concatenate((self._late, targets[None]))
+            targets, self._late = self._late[0], self._late[1:]
+        return self.move(alive, targets)
 
     def move(self, alive: Indices, targets: Array) -> Outcome:
         """One control step of the individuals `alive` with joint targets (P, leg, 3) in rad, whatever actions reach."""
@@ -165,8 +179,8 @@ class Arena:
             term.name: np.where(diverged, 0.0, term.value(seen, self.goal, self.task)) for term in self.task.rewards
         }
         terms[FALL] = np.where(fallen, -self.task.fall_penalty, 0.0)
+        self._lived[alive] += 1
         if self._wishes is not None:
-            self._lived[alive] += 1
             self._ask()
         return Outcome(terms, fallen, diverged)
 

@@ -104,7 +104,11 @@ class Task:
     yaw_weight: float = 0.1
     """Weight of the squared yaw rate in the term "yaw"."""
     variation: Variation = field(default_factory=Variation)
-    """Mass and gains of every episode; its friction and terrain are drawn."""
+    """Mass, gains and strength of every episode; its friction and terrain are drawn."""
+    latency: int = 0
+    """Control steps by which joint targets come late."""
+    sensor_noise: float = 0.0
+    """Standard deviation of the noise on every number of an observation, whose range is [-1, 1]."""
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.target_speed) and self.target_speed > 0):
@@ -118,6 +122,10 @@ class Task:
             raise unknown_name("physics preset", self.physics, PHYSICS)
         if not 0.0 <= self.command <= 1.0:
             raise UserError(f"task {self.name}: brainstem command {self.command:g} is outside [0, 1]")
+        if not (isinstance(self.latency, int) and 0 <= self.latency < self.steps):
+            raise UserError(f"task {self.name}: latency is a number of control steps below {self.steps}")
+        if not 0.0 <= self.sensor_noise < np.inf:
+            raise UserError(f"task {self.name}: sensor_noise is a number from 0 on, not {self.sensor_noise:g}")
         if not 0 < self.friction[0] <= self.friction[1]:
             raise UserError(f"task {self.name}: friction must be a rising range above 0, not {self.friction}")
 
@@ -218,5 +226,6 @@ def drawn_variation(task: Task, seed: int) -> Variation:
         trunk_mass_scale=given.trunk_mass_scale,
         kp=given.kp,
         kd=given.kd,
+        motor_strength=given.motor_strength,
         terrain_seed=seed,
     )

@@ -70,11 +70,13 @@ def test_a_robot_slides_down_a_slope_exactly_when_its_friction_is_too_small():
 
 def test_mass_and_gains_vary_without_compiling_and_leave_the_world_alone():
     world = World(A1, Flat())
-    model = world.variant(Variation(trunk_mass_scale=2.0, kp=30.0, kd=5.0))
+    model = world.variant(Variation(trunk_mass_scale=2.0, kp=30.0, kd=5.0, motor_strength=0.5))
     assert model.body_mass[world.trunk_id] == pytest.approx(2 * 4.713)
     assert model.body_subtreemass[world.trunk_id] == pytest.approx(12.4534 + 4.713)  # derived constants follow
     assert set(model.actuator_gainprm[:, 0]) == {30.0}
     assert set(model.actuator_biasprm[:, 2]) == {-5.0}
+    assert model.actuator_forcerange.tolist() == [[-16.75, 16.75]] * 12
+    assert world.model.actuator_forcerange.tolist() == [[-33.5, 33.5]] * 12
     assert world.model.body_mass[world.trunk_id] == 4.713
     assert set(world.model.actuator_gainprm[:, 0]) == {60.0}
 

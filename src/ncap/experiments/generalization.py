@@ -1,6 +1,7 @@
 """Generalisation (figure 6 of the paper): returns on terrains and bodies that were not trained on, NCAP beside MLPs.
 
-The paper's MLP was trained by evolution. One by PPO stands beside it, which learns more from as many steps.
+The paper has four axes: bumpiness, trunk mass and the two gains. The others are ours. The paper's MLP was trained by
+evolution. One by PPO stands beside it, which learns more from as many steps.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
-from ncap.report.tables import read_table, write_table
+from ncap.report.tables import merge_table, read_table
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Bumpy
 from ncap.sim.world import Variation
@@ -21,7 +22,7 @@ from ncap.tasks import Task, build, find_task
 
 Array = NDArray[np.float64]
 
-CONTENDERS: Final = ("ncap", "mlp-evolution", "mlp-ppo")
+UNTRAINED: Final = "untrained"
 TRUNK_KG: Final = 4.713
 """Mass of the A1's trunk, kg."""
 
@@ -38,6 +39,13 @@ class Axis:
     """The value in training."""
     vary: Callable[[Task, float], Task]
     """The task with another value."""
+    whole: bool = False
+    """Whether it has whole values only."""
+
+    def values(self, points: int) -> list[float]:
+        """That many values from the lowest to the highest, or all where only whole ones are possible."""
+        count = round(self.high - self.low) + 1 if self.whole else points
+        return [float(value) for value in np.linspace(self.low, self.high, count)]
 
 
 def _with(task: Task, variation: Variation) -> Task:
@@ -77,61 +85,108 @@ AXES: Final = (
         trained=lambda robot: robot.kd,
         vary=lambda task, value: _with(task, Variation(kd=value)),
     ),
+    Axis(
+        name="friction",
+        unit="",
+        low=0.2,
+        high=1.4,
+        trained=lambda _: 1.0,
+        vary=lambda task, value: replace(task, friction=(value, value)),
+    ),
+    Axis(
+        name="motor strength",
+        unit="times the largest torque",
+        low=0.2,
+        high=1.0,
+        trained=lambda _: 1.0,
+        vary=lambda task, value: _with(task, Variation(motor_strength=value)),
+    ),
+    Axis(
+        name="latency",
+        unit="control steps",
+        low=0,
+        high=2,
+        trained=lambda _: 0.0,
+        vary=lambda task, value: replace(task, latency=round(value)),
+        whole=True,
+    ),
+    Axis(
+        name="sensor noise",
+        unit="of a sense's range",
+        low=0.0,
+        high=0.4,
+        trained=lambda _: 0.0,
+        vary=lambda task, value: replace(task, sensor_noise=value),
+    ),
 )
 TASK: Final = "bumpy-walk"
 """The task of training and evaluation: every axis can be varied on it."""
 
 
+TABLE: Final = "generalization.csv"
+POINT: Final = ("axis", "value", "policy", "seed")
+"""Columns that name a row."""
+
+
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, evaluate along every axis, then write the table and the figure."""
-    runs = {name: library.train(scale.trainings(TASK, name)) for name in CONTENDERS}
+    """Train what is missing and evaluate every policy along every axis; the table is written after each policy."""
     trained = scale.trainings(TASK, "ncap")[0].world
+    tabulate(library, scale, out, trained, UNTRAINED, 0, UNTRAINED)
+    for policy in scale.contenders:
+        for training in scale.trainings(TASK, policy):
+            (place,) = library.train([training])
+            tabulate(library, scale, out, trained, policy, training.seed, str(place))
+    draw(out)
+
+
+def tabulate(library: Library, scale: Scale, out: Path, trained: Task, policy: str, seed: int, player: str) -> None:
+    """Write the rows of one trained policy; `player`: its name or its run."""
     rows = []
     for axis in AXES:
-        for value in np.linspace(axis.low, axis.high, scale.points):
-            task = axis.vary(trained, float(value))
-            for policy in (*CONTENDERS, "untrained"):
-                places = [str(place) for place in runs.get(policy, ())] or ["untrained"]
-                found = [library.evaluation(place, task, scale.episodes) for place in places]
-                held_out = stats.estimate(np.array([one.return_mean for one in found]))
-                rows.append(
-                    {
-                        "axis": axis.name,
-                        "value": float(value),
-                        "policy": policy,
-                        "runs": len(found),
-                        "return": held_out.value,
-                        "low": held_out.low,
-                        "high": held_out.high,
-                        "falls": sum(one.falls for one in found),
-                        "episodes": sum(one.episodes for one in found),
-                    }
-                )
+        for value in axis.values(scale.points):
+            found = library.evaluation(player, axis.vary(trained, value), scale.variations)
+            row = dict(zip(POINT, (axis.name, plain(value), policy, seed), strict=True))
+            rows.append(row | {"return": found.return_mean, "falls": found.falls, "episodes": found.episodes})
         build.cache_clear()  # every bumpiness compiled a world of its own
-    write_table(out / "generalization.csv", rows)
-    draw(out)
+    merge_table(out / TABLE, rows, POINT)
+
+
+def plain(value: float) -> str:
+    """A value as it stands in the table."""
+    return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def draw(tables: Path) -> None:
     """Draw generalization.png from the table in a folder."""
-    _figure(read_table(tables / "generalization.csv"), tables / "generalization.png")
+    _figure(read_table(tables / TABLE), tables / "generalization.png")
 
 
 @plots.styled
 def _figure(rows: list[dict[str, str]], path: Path) -> None:
     names = [axis.name.replace(" ", "_") for axis in AXES]
-    fig, axes = plots.figure([" ".join(names[:2]), " ".join(names[2:])], size=(9, 6), heights=(1, 1))
+    lines = [" ".join(names[i : i + 4]) for i in range(0, len(names), 4)]
+    fig, axes = plots.figure(lines, size=(13, 6.4), heights=(1,) * len(lines))
+    policies = [policy for policy in plots.POLICY_NAMES if any(row["policy"] == policy for row in rows)]
     for axis, name in zip(AXES, names, strict=True):
-        for policy in dict.fromkeys(row["policy"] for row in rows):
-            mine = [row for row in rows if row["axis"] == axis.name and row["policy"] == policy]
-            value, mean, low, high = (
-                np.array([float(row[key]) for row in mine]) for key in ("value", "return", "low", "high")
-            )
-            plots.curve_band(axes[name], value, mean, low, high, policy)
-        axes[name].axvline(axis.trained(find_task(TASK).robot), color="#777777", linestyle="--", linewidth=1)
-        axes[name].axhline(0.5, color="#999999", linestyle=":", linewidth=1)
+        here = axes[name]
+        for policy in policies:
+            points: dict[float, list[float]] = {}
+            for row in rows:
+                if row["axis"] == axis.name and row["policy"] == policy:
+                    points.setdefault(float(row["value"]), []).append(float(row["return"]))
+            values = sorted(points)
+            found = [stats.estimate(np.array(points[value])) for value in values]
+            mean, low, high = np.array(found).reshape(-1, 3).T
+            plots.curve_band(here, np.array(values), mean, low, high, policy)
+        here.axvline(axis.trained(find_task(TASK).robot), color="#777777", linestyle="--", linewidth=1)
+        here.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
         unit = f" ({axis.unit})" if axis.unit else ""
-        axes[name].set(xlabel=f"{axis.name}{unit}", ylabel="return", ylim=(0, 1.02), xlim=(axis.low, axis.high))
-    axes[names[0]].legend(frameon=False, loc="lower left")
+        here.set(xlabel=f"{axis.name}{unit}", ylim=(0, 1.02), xlim=(axis.low, axis.high))
+        if axis.whole:
+            here.set_xticks(axis.values(0))
+    for line in lines:
+        axes[line.split()[0]].set_ylabel("return")
+    handles, labels = axes[names[0]].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=len(policies), frameon=False)
     fig.suptitle(f"Trained on {TASK} at the dashed value", x=0.01, ha="left")
     plots.save_both(fig, path)

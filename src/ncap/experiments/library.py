@@ -58,6 +58,8 @@ class Scale:
     """Held-out episodes of an evaluation."""
     points: int
     """Values along each axis of the generalisation."""
+    variations: int = 20
+    """Episodes at each of them."""
     sizes: tuple[int, ...]
     """MLP sizes of the parameter experiment."""
     tasks: tuple[str, ...] = PAPER_TASKS
@@ -97,6 +99,7 @@ SCALES: Final = {
         rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ("ppo", "d4pg")},
         episodes=1,
         points=2,
+        variations=1,
         sizes=(4, 16, 256),
         test_seconds=1.5,
         states=4,

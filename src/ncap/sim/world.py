@@ -82,6 +82,8 @@ class Variation:
     kp: float | None = None
     """PD gains; None: the robot's."""
     kd: float | None = None
+    motor_strength: float = 1.0
+    """Factor on the largest torques."""
     terrain_seed: int = 0
 
 
@@ -129,6 +131,7 @@ class World:
         kd = self.robot.kd if variation.kd is None else variation.kd
         model.actuator_gainprm[:, 0] = kp
         model.actuator_biasprm[:, 1], model.actuator_biasprm[:, 2] = -kp, -kd
+        model.actuator_forcerange *= variation.motor_strength
         if variation.trunk_mass_scale != 1.0:
             model.body_mass[self.trunk_id] *= variation.trunk_mass_scale
             model.body_inertia[self.trunk_id] *= variation.trunk_mass_scale
