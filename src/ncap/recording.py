@@ -8,6 +8,7 @@ Recordings are sent around, so a file is not trusted: `Recording.load` gives one
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.circuit import initial_numbers
+from ncap.circuits.animal import AFFERENTS
+from ncap.circuits.circuit import CircuitState, initial_numbers
 from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.errors import UserError, unknown_name
@@ -52,7 +54,7 @@ _SIGNALS: Final = {
     "action": (len(LEGS), JOINTS),
 }
 """Signals of every episode, and the shape of one step of them."""
-_FACTS: Final = ("title", "task", "seed", "control_dt", "target_speed", "neuron_names")
+_FACTS: Final = ("title", "task", "seed", "control_dt", "target_speed", "neuron_names", "signal_names")
 _TERRAINS: Final = {"flat": Flat, "bumpy": Bumpy}
 """Terrains that are stored by their numbers; any other is stored by its heights."""
 _BOUNDS: Final = {"seed": (0, 2**63), "control_dt": (1e-4, 1.0), "target_speed": (0.0, 100.0)}
@@ -73,6 +75,7 @@ class _About:
     seed: int
     control_dt: float
     neuron_names: tuple[str, ...] = ()
+    signal_names: tuple[str, ...] = ()
     target_speed: float | None = None
     robot: Any = None
     circuit: Any = None
@@ -83,8 +86,9 @@ class _About:
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
                 raise UserError(f"{name} is {value}, outside [{low:g}, {high:g}]")
-        if len(self.neuron_names) > MOST_ROWS:
-            raise UserError(f"{len(self.neuron_names)} neurons are more than {MOST_ROWS}")
+        for what, names in (("neurons", self.neuron_names), ("signals", self.signal_names)):
+            if len(names) > MOST_ROWS:
+                raise UserError(f"{len(names)} {what} are more than {MOST_ROWS}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +133,11 @@ class Recording:
     """(T, N) activity in [0, 1]; N = 0 for a policy without neurons."""
     neuron_names: tuple[str, ...] = ()
     """Names of the columns of `neurons`: flexor.FL, …"""
+    signals: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """(T, S) what else was active in the circuit: commands, posture, sums of afferents, neurons that read the rhythm;
+    S = 0 where this was not recorded."""
+    signal_names: tuple[str, ...] = ()
+    """Names of the columns of `signals`: turn.L, roll.FL, afferent_flexor.FL, …"""
     robot: Robot | None = None
     """The robot, in a file with the text of its model; None in recordings of the first version: an A1."""
     terrain: Terrain | None = None
@@ -144,6 +153,8 @@ class Recording:
         """Write it as one file that is complete or not there at all."""
         about: dict[str, Any] = {name: getattr(self, name) for name in _FACTS}
         tensors: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in (*_SIGNALS, "neurons", "numbers")}
+        if self.signal_names:
+            tensors["signals"] = self.signals
         if self.robot is not None:
             about["robot"] = describe_robot(self.robot)
         if self.circuit is not None:
@@ -162,7 +173,7 @@ class Recording:
             raise UserError(f"{path} holds no recording")
         try:
             about = decode(_About, description["recording"], "its description")
-            signals = _signals_from(tensors, len(about.neuron_names))
+            signals = _signals_from(tensors, len(about.neuron_names), len(about.signal_names))
             circuit = _circuit_from(about.circuit, len(signals["numbers"]))
             if about.terrain is None or about.target_speed is None:
                 _check_task(about.task)  # whose ground and speed are meant
@@ -213,10 +224,13 @@ def record(
     else:
         found, controller = task if isinstance(task, Task) else find_task(task), player
     names: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     circuit: CircuitSpec | None = None
     if isinstance(controller, NCAPController):
         names, circuit = controller.circuit.neurons, controller.policy.circuit
-    wanted = (*_SIGNALS, *(("neurons",) if names else ()))
+        controller = listener = _Listener(controller)
+        others = listener.names
+    wanted = (*_SIGNALS, *(("neurons", "signals") if names else ()))
     episode = rollout(found, controller, [seed], command=command, record=wanted)
     lived = int(episode.steps[0]) - int(episode.diverged[0])  # a step that failed has no numbers
     kept: dict[str, Any] = {name: values[0, :lived] for name, values in episode.signals.items()}
@@ -227,6 +241,7 @@ def record(
         seed=seed,
         control_dt=found.control_dt,
         neuron_names=names,
+        signal_names=others,
         robot=found.robot,
         terrain=found.terrain,
         target_speed=found.target_speed,
@@ -234,6 +249,34 @@ def record(
         numbers=numbers,
         **kept,
     )
+
+
+class _Listener:
+    """A circuit for one individual that shows more than its rhythm generator."""
+
+    def __init__(self, controller: NCAPController) -> None:
+        self._controller, system = controller, controller.system
+        single = {*controller.circuit.neurons, *(n for n in system.names if n.rpartition(".")[0] in AFFERENTS)}
+        self.names = tuple(name for name in system.names if name not in single)
+        """All signals but those of the rhythm generator and the single afferents."""
+        self._columns = [system.index[name] for name in self.names]
+        self._last = np.zeros((1, len(self.names)))
+
+    def reset(self, seeds: Sequence[int], command: Command | None = None) -> CircuitState:
+        """The state at the start of an episode."""
+        return self._controller.reset(seeds, command)
+
+    def act(
+        self, state: CircuitState, observation: Array, command: Command | None = None
+    ) -> tuple[CircuitState, Array]:
+        """(next state, action (1, leg, joint))."""
+        state, board = self._controller.think(state, observation, command)
+        self._last = board[:, self._columns]
+        return state, self._controller.action(board)
+
+    def signals(self, state: CircuitState) -> dict[str, Array]:
+        """Activity of the rhythm generator and, in the order of the names, of everything else."""
+        return self._controller.signals(state) | {"signals": self._last}
 
 
 def numbers_in_use(trained: TrainedPolicy) -> Array:
@@ -252,9 +295,11 @@ def _describe_terrain(terrain: Terrain) -> dict[str, Any]:
     return {"type": "flat"} if terrain.grid is None else {"type": "heights", "grid": asdict(terrain.grid)}
 
 
-def _signals_from(tensors: dict[str, Array], neurons: int) -> dict[str, Array]:
+def _signals_from(tensors: dict[str, Array], neurons: int, signals: int) -> dict[str, Array]:
     """The arrays of a file, with shapes that fit each other and numbers that can be drawn."""
     shapes: dict[str, tuple[int, ...]] = _SIGNALS | {"neurons": (neurons,)}
+    if signals or "signals" in tensors:
+        shapes["signals"] = (signals,)
     for name in tensors.keys() - shapes.keys() - {"numbers", "heights"}:
         raise unknown_name("array", shown(name)[1:-1], (*shapes, "numbers", "heights"))
     for name in shapes:

@@ -194,6 +194,13 @@ class NCAPController:
         self, state: CircuitState, observation: Array, command: Command | None = None
     ) -> tuple[CircuitState, Array]:
         """(next state, action (P, leg, joint)) from observations (P, leg, sense)."""
+        state, board = self.think(state, observation, command)
+        return state, self.action(board)
+
+    def think(
+        self, state: CircuitState, observation: Array, command: Command | None = None
+    ) -> tuple[CircuitState, Array]:
+        """(next state, board (P, M)) from observations (P, leg, sense); what stands where is in `system.names`."""
         seen = check_observation(observation, len(self._own), len(self._own_command), len(self._posture))
         felt = seen[:, self._own]
         check_state(state, CircuitState, len(felt))
@@ -201,8 +208,11 @@ class NCAPController:
         senses = np.maximum(np.concatenate((-felt, felt), axis=1), 0.0)
         if len(self._posture):
             senses = np.concatenate((senses, seen[:, self._posture]), axis=1)
-        state, board = self.system.step(state, senses, commands, self._weights)
-        return state, board[:, self._motors] * self._mirror
+        return self.system.step(state, senses, commands, self._weights)
+
+    def action(self, board: Array) -> Array:
+        """(P, leg, joint) what the motor neurons on a board (P, M) set."""
+        return board[:, self._motors] * self._mirror
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
         """Activity of all neurons of the rhythm generator."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.animal import JOINTS, POSTURE, SENSES, cut, mirrored
+from ncap.circuits.animal import cut
 from ncap.circuits.rhythm import check_command
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
@@ -46,9 +46,8 @@ class Brain:
         self.controller: Controller = trained.controller(1)
         """What acts now, after all knock-outs."""
         self._state: Any = None
-        self._said: Command | None = None
-        self._action: Array = np.zeros((0, 0))
-        self._posture: Array = np.zeros((0, 0))
+        self._active: dict[str, float] = {}
+        """Activity of the last step by name."""
 
     @property
     def name(self) -> str:
@@ -79,7 +78,7 @@ class Brain:
     def reset(self, seed: int) -> None:
         """Begin the episode of a seed."""
         self._state = self.controller.reset([seed], self.command)
-        self._action = self._posture = np.zeros((0, 0))
+        self._active = {}
 
     @property
     def can_be_driven(self) -> bool:
@@ -89,24 +88,22 @@ class Brain:
     def act(self, observation: Array, said: Mapping[str, Array] | None = None) -> Array:
         """Action (leg, joint) for an observation (leg, sense). said: what a brainstem says in place of the command."""
         command: Command | None = self.command if said is None else said
-        self._state, action = self.controller.act(self._state, observation[None], command)
-        self._action, self._posture, self._said = action[0], observation[:, len(SENSES) :], command
-        return self._action
+        controller = self.controller
+        if not isinstance(controller, NCAPController):
+            self._state, action = controller.act(self._state, observation[None], command)
+            return np.asarray(action[0])
+        self._state, board = controller.think(self._state, observation[None], command)
+        self._active = dict(zip(controller.system.names, board[0, :-1].tolist(), strict=True))
+        return np.asarray(controller.action(board)[0])
 
     def signals(self) -> Array:
         """(S,) activity of what `names` lists: neurons, motor neurons, sums and inputs; 0 for what is knocked out."""
         if self.table is None or not isinstance(self.controller, NCAPController):
             return np.zeros(0)
-        policy = self.controller.policy
-        circuit, left = policy.core, policy.circuit
-        found = dict(zip((*circuit.neurons, *circuit.inputs), self._state.signals[0, :-1].tolist(), strict=True))
-        commands = policy.commands(self.command if self._said is None else self._said, 1)[0]
-        heard = {synapse.source for synapse in left.synapses}
-        said = zip(policy.system.commands, commands.tolist(), strict=True)
-        found |= {name: value for name, value in said if name.partition(".")[0] in heard}
-        found |= pool_signals(left, found) | motor_signals(self.table, self._action)
-        found |= posture_signals(left, self._posture)
-        return np.array([found.get(name, 0.0) for name in self.names])
+        system = self.controller.system
+        left = {row.name for row in system.spec.neurons} | {synapse.source for synapse in system.spec.synapses}
+        there = {name for name in system.index if name.rpartition(".")[0] in left}
+        return np.array([self._active.get(name, 0.0) if name in there else 0.0 for name in self.names])
 
     def columns(self, population: str) -> list[int] | None:
         """Where the neurons of a population stand in the signals, one for every leg; None if some leg has none."""
@@ -114,45 +111,6 @@ class Brain:
             return None
         wanted = [f"{population}.{site}" for site in self.table.plan.sites]
         return [self.names.index(name) for name in wanted] if set(wanted) <= set(self.names) else None
-
-
-def pool_signals(table: CircuitSpec, signals: Mapping[str, Any]) -> dict[str, Any]:
-    """Activity by name of neurons without memory that stand between the rhythm and the motor neurons.
-
-    signals: those of the rhythm and of the commands by name, numbers or arrays (T,).
-    """
-    found: dict[str, Any] = {}
-    for level in table.after[:-1]:
-        for row in (table.neuron(name) for name in level):
-            drive: dict[str, Any] = dict.fromkeys(table.sites_of(row), row.bias)
-            for synapse in (synapse for synapse in table.synapses if synapse.target == row.name):
-                for source, (_, site) in table.connections(synapse):
-                    name = ".".join(source)
-                    drive[site] = drive[site] + synapse.weight * found.get(name, signals.get(name, 0.0))
-            group = type(row.unit).group([row.unit], table.dt)
-            for site, value in drive.items():
-                outputs = group.step((), np.reshape(value, (-1, 1)))[1]  # (T, 1), as for T individuals with one neuron
-                found[f"{row.name}.{site}"] = outputs.reshape(np.shape(value))
-    return found
-
-
-def motor_signals(table: CircuitSpec, action: Array) -> dict[str, Array]:
-    """Activity of the motor neurons by name, from actions (..., leg, joint), which are what they set."""
-    if not action.size:
-        return {}
-    sites, outputs = table.plan.sites, action * mirrored(table)
-    return {f"{joint}.{site}": outputs[..., leg, i] for leg, site in enumerate(sites) for i, joint in enumerate(JOINTS)}
-
-
-def posture_signals(table: CircuitSpec, posture: Array) -> dict[str, float]:
-    """What the legs know of the trunk by name, from (leg, sense), as far as something of the table hears it."""
-    heard = {synapse.source for synapse in table.synapses}
-    return {
-        f"{name}.{site}": value
-        for site, row in zip(table.plan.sites, posture.tolist(), strict=False)
-        for name, value in zip(POSTURE, row, strict=False)
-        if name in heard
-    }
 
 
 def toggled(table: CircuitSpec, without: Sequence[str], name: str) -> tuple[str, ...]:

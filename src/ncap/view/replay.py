@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.animal import animal
+from ncap.circuits.animal import JOINTS, animal, mirrored
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError, unknown_name
@@ -28,7 +28,6 @@ from ncap.sim.terrain import Terrain
 from ncap.sim.world import Variation, World
 from ncap.tasks import TASKS, Task
 from ncap.view import style
-from ncap.view.brain import motor_signals
 from ncap.view.diagram import Diagram
 from ncap.view.reading import GAIT_WINDOWS
 from ncap.view.shapes import Mesh, disc, ground_meshes, robot_meshes
@@ -106,7 +105,12 @@ def signals_of(recording: Recording) -> tuple[tuple[str, ...], Array]:
     if diagram is None:
         return recording.neuron_names, recording.neurons
     found = dict(zip(recording.neuron_names, recording.neurons.T, strict=True))
-    found |= motor_signals(diagram.spec, recording.action)
+    found |= dict(zip(recording.signal_names, recording.signals.T, strict=False))
+    if recording.action.shape[1:] == (len(diagram.spec.plan.sites), len(JOINTS)):  # of motor neurons that were not
+        outputs = recording.action * mirrored(diagram.spec)
+        for leg, site in enumerate(diagram.spec.plan.sites):
+            for i, joint in enumerate(JOINTS):
+                found.setdefault(f"{joint}.{site}", outputs[:, leg, i])
     silent = np.zeros(len(recording.neurons))
     return diagram.names, np.stack([found.get(name, silent) for name in diagram.names], axis=1)
 
