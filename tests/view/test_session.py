@@ -7,14 +7,18 @@ import pytest
 from ncap.circuits.animal import PATHWAYS, animal, cut
 from ncap.circuits.circuit import Circuit
 from ncap.errors import UserError
+from ncap.policies.ncap import NCAPPolicy
+from ncap.recording import record
 from ncap.rollouts import rollout
 from ncap.sim.terrain import Bumpy, Grid
 from ncap.tasks import find_task
-from ncap.trained import find_policy, load
+from ncap.trained import find_policy, load, untrained
 from ncap.view.brain import Brain, toggled
-from ncap.view.controls import GET_UP, START_ANEW
+from ncap.view.controls import FIRST_SPEED, GET_UP, MAX_PUSH, START_ANEW
+from ncap.view.falling import FALL_PAUSE
 from ncap.view.paths import Paths
-from ncap.view.session import FALL_PAUSE, FIRST_SPEED, MAX_PUSH, Session
+from ncap.view.replay import signals_of
+from ncap.view.session import Session
 
 FLAT = find_task("flat-walk")
 
@@ -41,7 +45,7 @@ def test_a_session_plays_the_very_episode_of_a_rollout(without):
     for t in range(task.steps):
         live.step()
         assert (position(live) == episode.signals["position"][0, t]).all()
-    assert (live.foot_force() == episode.signals["foot_force"][0]).all()
+    assert (live.memory.foot_force() == episode.signals["foot_force"][0]).all()
 
 
 def acting(seconds: float = 0.9, **settings) -> tuple[Brain, np.ndarray]:
@@ -105,12 +109,12 @@ def test_a_click_silences_a_neuron_or_a_synapse_and_another_one_heals_it():
     live.click("afferent_flexor.HL")
     assert live.controls.without == ("cross_V0d.FL", "cross_V0d>flexor cross", "afferent_flexor.HL")
     play(live, 0.3)
-    assert live.signals()[-1, live.brain.names.index("cross_V0d.FL")] == 0.0
+    assert live.memory.signals()[-1, live.brain.names.index("cross_V0d.FL")] == 0.0
     assert abs(position(live)[0] - x) < 0.3  # it went on from where it was
     live.click("cross_V0d.FL")
     assert live.controls.without == ("cross_V0d>flexor cross", "afferent_flexor.HL")
     play(live, 0.3)
-    assert len(live.history) == 50  # the whole past is still one array
+    assert len(live.memory.moments) == 50  # the whole past is still one array
     with pytest.raises(UserError, match="unknown knock-out 'V7'"):
         live.click("V7")
     live.change(policy="zero")
@@ -345,16 +349,16 @@ def test_a_policy_can_be_switched_mid_stride_to_one_without_a_circuit_and_back()
     assert live.controls.command == live.brain.command is not None
     play(live, 0.3)
     # rhythm generator, fast pools, motor neurons, afferent sums, commands, posture
-    assert live.signals().shape == (10, 36 + 8 + 12 + 16 + 4 + 16)
+    assert live.memory.signals().shape == (10, 36 + 8 + 12 + 16 + 4 + 16)
     live.change(policy="paper-flat-walk")
     play(live, 0.3)
-    assert live.signals().shape == (10, 28 + 8 + 8 + 4)
+    assert live.memory.signals().shape == (10, 28 + 8 + 8 + 4)
 
 
 def test_cost_of_transport_is_power_over_weight_times_speed():
     live = session("ncap-flat-walk")
     play(live, 4.0)
-    recent = list(live.history)[-67:]
+    recent = list(live.memory.moments)[-67:]
     power, speed = (np.mean([getattr(moment, name) for moment in recent]) for name in ("power", "speed"))
     assert live.reading().cost_of_transport == pytest.approx(power / (12.4534 * 9.81 * speed), rel=1e-4)
 
@@ -446,6 +450,82 @@ def test_a_negative_seed_is_refused():
         session(seed=-3)
 
 
+# --- other worlds, and what is kept ---------------------------------------------------------------------------------
+
+
+def test_another_task_is_another_world_in_which_the_same_policy_goes_on():
+    live = session("ncap-flat-walk", without=("V0v",))
+    play(live, 0.6)
+    live.change(friction=0.5)
+    live.change(task="bumpy-run")
+    controls = live.controls
+    assert (controls.policy, controls.without, controls.robot) == ("ncap-flat-walk", ("V0v",), "a1")
+    assert (controls.target_speed, controls.bumpiness, controls.friction, live.time) == (1.0, 0.5, 1.0, 0.0)
+    assert live.arena.task.terrain == Bumpy()
+    assert live.news == []
+    live.change(robot="go2")
+    assert (live.controls.task, live.controls.robot) == ("bumpy-run", "go2")
+    assert live.arena.world.robot.name == "go2"
+    play(live, 0.3)
+    live.change(task="flat-walk")  # the policy's own robot comes back with a task
+    assert (live.controls.robot, live.controls.bumpiness) == ("a1", 0.0)
+    for wrong, named in (({"task": "moon-walk"}, "bumpy-run"), ({"robot": "spot"}, "go2")):
+        before = live.controls
+        with pytest.raises(UserError, match=named):
+            live.change(**wrong)
+        assert live.controls == before
+
+
+def test_a_policy_that_does_not_fit_another_world_gives_way_and_the_page_says_why():
+    hasty = untrained(NCAPPolicy(control_dt=0.015), name="hasty")
+    live = Session(replace(FLAT, name="quick", control_dt=0.015), hasty, ghost=hasty)
+    play(live, 0.1)
+    live.change(task="bumpy-walk")
+    assert (live.controls.policy, live.controls.ghost) == ("ncap-bumpy-walk", None)  # the one that was trained for it
+    assert "hasty acts every 0.015 s, but bumpy-walk every 0.03 s" in live.news[0]
+    assert live.news[0].endswith("ncap-bumpy-walk moves the robot now.")
+    assert "The ghost has left: hasty acts" in live.news[1]
+    play(live, 0.3)
+    with pytest.raises(UserError, match="hasty acts every"):
+        live.change(policy="hasty")
+    assert live.controls.policy == live.brain.name == "ncap-bumpy-walk"
+    live.change(task="quick")  # and back
+    assert live.controls.policy == "hasty"
+
+
+def test_the_last_seconds_are_a_recording_of_what_was_played():
+    live = session("ncap-flat-walk", seed=2)
+    with pytest.raises(UserError, match="nothing has happened yet"):
+        live.recording()
+    play(live, 0.6)
+    live.change(without=("V0v",))
+    play(live, 0.3)
+    kept = live.recording()
+    played = record(load("ncap-flat-walk"), replace(FLAT, friction=(1.0, 1.0), episode_seconds=0.6), 2)
+    for name in ("position", "quaternion", "joint_position", "foot_force", "velocity", "action", "neurons"):
+        np.testing.assert_array_equal(getattr(kept, name)[:20], getattr(played, name), name)
+    assert kept.title == "ncap-flat-walk without V0v on flat-walk, live"
+    assert (len(kept.position), kept.circuit) == (30, animal())
+    names, signals = signals_of(kept)
+    shown = dict(zip(names, signals.T, strict=True))
+    assert shown["diag_V0v.FL"][:20].any()
+    assert not shown["diag_V0v.FL"][20:].any()
+    np.testing.assert_array_equal(shown["freq.L"], live.brain.command)
+    live.change(policy="zero")
+    play(live, 0.3)
+    assert len(live.recording().position) == 10
+    assert live.recording().neurons.shape == (10, 0)
+
+
+def test_what_is_kept_has_an_end():
+    live = session("zero")
+    memory = live.memory
+    play(live, 0.1)
+    memory.moments.extend([memory.moments[-1]] * 2000)
+    assert len(memory.moments) == round(20.0 / 0.03)
+    assert len(memory.foot_force()) == round(6.0 / 0.03)
+
+
 # --- driving ----------------------------------------------------------------------------------------------------------
 
 DRIVEN = find_policy("untrained", circuit="drive")
@@ -504,13 +584,14 @@ def test_a_policy_that_cannot_turn_says_so():
 def test_the_wanted_path_begins_anew_with_every_wish_where_the_robot_is():
     driven = Session(find_task("flat-drive"), DRIVEN)
     play(driven, 3.0)
-    assert len(driven.paths.went) == len(driven.paths.wanted) - 1 == 20  # a point every 0.15 s, and the beginning
-    np.testing.assert_array_equal(driven.paths.went[-1], position(driven)[:2])
+    paths = driven.driving.paths
+    assert len(paths.went) == len(paths.wanted) - 1 == 20  # a point every 0.15 s, and the beginning
+    np.testing.assert_array_equal(paths.went[-1], position(driven)[:2])
     driven.change(yaw_rate=0.5)
-    assert [point.tolist() for point in driven.paths.wanted] == [position(driven)[:2].tolist()]
+    assert [point.tolist() for point in paths.wanted] == [position(driven)[:2].tolist()]
     driven.change(friction=0.9)  # no wish
     play(driven, 1.5)
-    assert len(driven.paths.wanted) == 11
+    assert len(paths.wanted) == 11
 
 
 def test_a_wanted_path_by_hand():

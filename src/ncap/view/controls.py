@@ -24,6 +24,15 @@ START_ANEW: Final = "start anew"
 AFTER_FALL: Final = (GET_UP, START_ANEW)
 """What a fallen robot does: rise from where it lies and go on, or begin the next episode."""
 
+PUSHES: Final = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
+"""Directions of a push: unit vectors in the world, x forward and y to the left."""
+MAX_PUSH: Final = 40.0
+"""Largest impulse of a push, N s."""
+FIRST_SPEED: Final = 0.3
+"""Speed at which a robot that can be driven begins, m/s."""
+KEY_STEP: Final = {"speed": 0.1, "yaw_rate": 0.1}
+"""What a press of a key changes, m/s and rad/s."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Controls:
@@ -31,6 +40,10 @@ class Controls:
 
     policy: str
     """Name of the policy that moves the robot."""
+    task: str
+    """Name of the task that gives the ground, the target speed and the numbers of the world."""
+    robot: str
+    """Name of the robot that walks."""
     ghost: str | None = None
     """Another policy, whose robot walks beside on the same ground and touches nothing of the first."""
     command: float | None

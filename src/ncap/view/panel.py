@@ -7,8 +7,7 @@ from html import escape
 from typing import Any, Final
 
 from ncap.circuits.animal import PATHWAYS
-from ncap.view.controls import AFTER_FALL, Controls
-from ncap.view.session import MAX_PUSH, PUSHES
+from ncap.view.controls import AFTER_FALL, MAX_PUSH, PUSHES, Controls
 from ncap.view.style import MUTED, TEXT
 
 NO_GHOST: Final = "nobody"

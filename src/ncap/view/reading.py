@@ -1,34 +1,12 @@
-"""What the live page remembers of every control step, and what its instruments show of that."""
+"""What the instruments of the live page show now."""
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from ncap.analysis.gaits import Gait
 
-Array = NDArray[np.float64]
-
 GAIT_WINDOWS: Final = (2.0, 4.0)
 """Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
-
-
-class Moment(NamedTuple):
-    """Measurements of one control step that are remembered."""
-
-    foot_force: Array
-    """(leg,) N."""
-    signals: Array
-    """(S,) signals of the circuit, as Brain.names lists them."""
-    speed: float
-    """Forward, m/s."""
-    power: float
-    """Of all motors, W."""
-    reward: float
-    """Sum of the reward terms, without that for a fall."""
-    yaw_rate: float
-    """To the left, rad/s."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from ncap.errors import UserError
 from ncap.trained import shipped_policies
 from ncap.view import instruments
+from ncap.view.controls import PUSHES
 from ncap.view.diagram import Diagram, brightness
 from ncap.view.panel import CLICK, Panel
 from ncap.view.scene import PATH_COLOUR, WANTED_COLOUR, FootLights, GroundNodes, PathNode, RobotNodes
-from ncap.view.session import GHOST, PUSHES, ROBOT, Session
+from ncap.view.session import GHOST, ROBOT, Session
 from ncap.view.style import BACKGROUND, PANEL, SKY, ZENITH
 
 Array = NDArray[np.float64]
@@ -259,13 +260,13 @@ class Page:
         session = self.session
         self._numbers.content = instruments.gait_and_numbers(session.reading(), session.controls)
         if session.controls.driven:
-            self._panel.show_spoken(session.spoken)
-        self._path.draw(session.paths.went)
-        self._wanted.draw(session.paths.wanted if session.controls.driven else ())
-        self._strip.content = instruments.footfalls(session.foot_force(), session.control_dt)
+            self._panel.show_spoken(session.driving.spoken)
+        self._path.draw(session.driving.paths.went)
+        self._wanted.draw(session.driving.paths.wanted if session.controls.driven else ())
+        self._strip.content = instruments.footfalls(session.memory.foot_force(), session.control_dt)
         flexors, extensors = (session.brain.columns(name) for name in ("flexor", "extensor"))
-        if flexors is not None and extensors is not None and session.history:
-            signals = session.signals()
+        if flexors is not None and extensors is not None and session.memory.moments:
+            signals = session.memory.signals()
             self._traces.content = instruments.half_centres(
                 signals[:, flexors], signals[:, extensors], session.control_dt
             )
