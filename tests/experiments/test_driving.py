@@ -45,8 +45,7 @@ def test_circuits_and_mlp_learn_to_drive_with_the_same_control_steps():
     first, mlp = 12 * 5 * 267, 16 * 667
     found = trainings(SCALES["laptop"])
     assert {name: one.epochs for name, one in found.items()} == {
-        "ncap": 25 + math.ceil((1_200_000 - 25 * first) / (2 * first)),
-        "ncap from ncap-flat-speeds": 25 + math.ceil((1_200_000 - 25 * first) / (2 * first)),
-        "mlp-ppo": math.ceil(1_200_000 / mlp),
+        "ncap": 25 + math.ceil((600_000 - 25 * first) / (2 * first)),
+        "mlp-ppo": math.ceil(600_000 / mlp),
     }
-    assert [found["mlp-ppo"].world.wish_size, found["ncap"].table().plan.name] == [3, "quadruped"]
+    assert found["mlp-ppo"].world.wish_size == 3

@@ -1,6 +1,6 @@
 """Learning to drive: a circuit by evolution and an MLP by PPO on the same wishes, with the same control steps.
 
-A circuit from its untrained weights, one that begins with the weights of a circuit of all speeds, and an MLP.
+Both begin untrained.
 """
 
 from dataclasses import replace
@@ -15,14 +15,11 @@ from ncap.learn.settings import Training
 from ncap.report.tables import write_table
 
 TASK: Final = "flat-drive"
-_CIRCUIT: Final = {"sigma": 0.1, "population": 12, "episodes": 5, "training_seconds": 8.0, "footfalls": 0.3}
 CONTENDERS: Final[dict[str, dict[str, Any]]] = {
-    "ncap": _CIRCUIT,
-    "ncap from ncap-flat-speeds": _CIRCUIT | {"start": "ncap-flat-speeds"},
+    "ncap": {"sigma": 0.1, "population": 12, "episodes": 5, "training_seconds": 8.0, "footfalls": 0.3},
     "mlp-ppo": {"algorithm": "ppo", "policy": "mlp:64x64"},
 }
 """Settings of Training by the names in the table."""
-COLOURS: Final = dict(zip(CONTENDERS, ("#E69F00", "#D55E00", "#56B4E9"), strict=True))
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
@@ -31,13 +28,11 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     curves: dict[str, list[Curve]] = {name: [] for name in CONTENDERS}
     for seed in range(scale.seeds):
         for name in CONTENDERS:
-            # in folders of their own, as a start does not count when trainings are compared
-            own = library.within(f"driving-training/{name.replace(' ', '-')}")
             training = trainings(scale)[name]
-            (place,) = own.train([replace(training, seed=seed)])
+            (place,) = library.train([replace(training, seed=seed)])
             curve = read_curve(place)
             curves[name].append(curve)
-            found = own.evaluation(str(place), training.world, scale.trials)
+            found = library.evaluation(str(place), training.world, scale.trials)
             rows[name].append(_row(name, seed, curve, found))
             write_table(out / "driving-training.csv", [row for mine in rows.values() for row in mine])
             _figure(curves, rows, out / "driving-training.png")
@@ -88,14 +83,15 @@ def _figure(curves: dict[str, list[Curve]], rows: dict[str, list[dict[str, objec
     fig, axes = plots.figure(["learning errors"], size=(9.5, 3.6), heights=(1,))
     for name, found in curves.items():
         for seed, curve in enumerate(found):
-            label = name if seed == 0 else None
-            axes["learning"].plot(curve.steps / 1e6, curve.returns, color=COLOURS[name], linewidth=1.2, label=label)
+            label = plots.POLICY_NAMES[name] if seed == 0 else None
+            axes["learning"].plot(
+                curve.steps / 1e6, curve.returns, color=plots.POLICY_COLOURS[name], linewidth=1.2, label=label
+            )
         axes["errors"].plot(
             [float(str(row["error_vel_x"])) for row in rows[name]],
             [float(str(row["error_yaw"])) for row in rows[name]],
             "o",
-            color=COLOURS[name],
-            label=name,
+            color=plots.POLICY_COLOURS[name],
         )
     axes["learning"].set(xlabel="million control steps", ylabel="test return", ylim=(0, 1.02))
     axes["learning"].set_xlim(left=0)

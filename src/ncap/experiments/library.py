@@ -77,7 +77,7 @@ class Scale:
     """Episodes of rough ground, and pushes of every impulse."""
     mlp_steps: int = 2_000_000
     """Control steps that an MLP is given in the comparison of its settings."""
-    drive_steps: int = 1_200_000
+    drive_steps: int = 600_000
     """Control steps that every policy is given to learn to drive."""
 
     def trainings(self, task: str, contender: str) -> list[Training]:
