@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test lint format bench results docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.core
@@ -25,6 +25,11 @@ lint: $(VENV)/.all
 format: $(VENV)/.all
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Figures and tables of the results from the CSV files in docs/results, without any training.
+results: $(VENV)/.all
+	$(BIN)/ncap reproduce all --draw --out docs/results
+	$(BIN)/python docs/tables.py
 
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks

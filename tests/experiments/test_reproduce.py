@@ -109,7 +109,10 @@ def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_a
     assert {figure.stem for figure in tmp_path.glob("*.png")} == {"performance", "aggregate", "algorithms"}
     with pytest.raises(SystemExit):
         cli.main(["reproduce", "units", "--draw", "--out", str(tmp_path)])
-    assert "valid: performance, parameters, generalization, algorithms, mlp-evolution, all" in capsys.readouterr().err
+    assert (
+        "valid: performance, parameters, generalization, algorithms, mlp-evolution, driving-training, posture, all"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):

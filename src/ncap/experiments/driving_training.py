@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from ncap.analysis import plots
 from ncap.evaluation import Evaluation
 from ncap.experiments.curves import Curve, read_curve
 from ncap.experiments.library import Library, Scale
 from ncap.learn.settings import Training
-from ncap.report.tables import write_table
+from ncap.report.tables import merge_table, read_table
 
 TASK: Final = "flat-drive"
 CONTENDERS: Final[dict[str, dict[str, Any]]] = {
@@ -22,20 +24,23 @@ CONTENDERS: Final[dict[str, dict[str, Any]]] = {
 """Settings of Training by the names in the table."""
 
 
+RUNS: Final = "driving-training.csv"
+CURVES: Final = "driving-training-curves.csv"
+RUN: Final = ("policy", "seed")
+"""Columns that name a run in both tables."""
+
+
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, one seed of each after the other, and write table and figure after every run."""
-    rows: dict[str, list[dict[str, object]]] = {name: [] for name in CONTENDERS}
-    curves: dict[str, list[Curve]] = {name: [] for name in CONTENDERS}
+    """Train what is missing, one seed of each after the other, and write tables and figure after every run."""
     for seed in range(scale.seeds):
-        for name in CONTENDERS:
-            training = trainings(scale)[name]
+        for name, training in trainings(scale).items():
             (place,) = library.train([replace(training, seed=seed)])
-            curve = read_curve(place)
-            curves[name].append(curve)
+            curve, key = read_curve(place), dict(zip(RUN, (name, seed), strict=True))
             found = library.evaluation(str(place), training.world, scale.trials)
-            rows[name].append(_row(name, seed, curve, found))
-            write_table(out / "driving-training.csv", [row for mine in rows.values() for row in mine])
-            _figure(curves, rows, out / "driving-training.png")
+            merge_table(out / RUNS, [key | _row(curve, found)], RUN)
+            points = zip(curve.steps, curve.returns, strict=True)
+            merge_table(out / CURVES, [key | {"steps": int(n), "test_return": float(r)} for n, r in points], RUN)
+            draw(out)
 
 
 def trainings(scale: Scale) -> dict[str, Training]:
@@ -58,10 +63,8 @@ def steps_in(training: Training, epoch: int) -> int:
     return robots * training.practice.steps
 
 
-def _row(name: str, seed: int, curve: Curve, found: Evaluation) -> dict[str, object]:
+def _row(curve: Curve, found: Evaluation) -> dict[str, object]:
     return {
-        "policy": name,
-        "seed": seed,
         "weights": found.parameters,
         "steps": int(curve.steps[-1]),
         "cpu_minutes": curve.cpu_seconds[-1] / 60,
@@ -77,26 +80,26 @@ def _row(name: str, seed: int, curve: Curve, found: Evaluation) -> dict[str, obj
     }
 
 
+def draw(tables: Path) -> None:
+    """Draw driving-training.png from the tables in a folder."""
+    _figure(read_table(tables / CURVES), read_table(tables / RUNS), tables / "driving-training.png")
+
+
 @plots.styled
-def _figure(curves: dict[str, list[Curve]], rows: dict[str, list[dict[str, object]]], path: Path) -> None:
+def _figure(points: list[dict[str, str]], runs: list[dict[str, str]], path: Path) -> None:
     """Test returns while learning, a line per seed, and the two errors of the best policies, a point per seed."""
     fig, axes = plots.figure(["learning errors"], size=(9.5, 3.6), heights=(1,))
-    for name, found in curves.items():
-        for seed, curve in enumerate(found):
-            label = plots.POLICY_NAMES[name] if seed == 0 else None
-            axes["learning"].plot(
-                curve.steps / 1e6, curve.returns, color=plots.POLICY_COLOURS[name], linewidth=1.2, label=label
-            )
-        axes["errors"].plot(
-            [float(str(row["error_vel_x"])) for row in rows[name]],
-            [float(str(row["error_yaw"])) for row in rows[name]],
-            "o",
-            color=plots.POLICY_COLOURS[name],
-        )
+    for row in runs:
+        colour = plots.POLICY_COLOURS[row["policy"]]
+        label = plots.POLICY_NAMES[row["policy"]] if row["seed"] == "0" else None
+        mine = [point for point in points if all(point[column] == row[column] for column in RUN)]
+        steps, returns = (np.array([float(point[column]) for point in mine]) for column in ("steps", "test_return"))
+        axes["learning"].plot(steps / 1e6, returns, color=colour, linewidth=1.2, label=label)
+        axes["errors"].plot(float(row["error_vel_x"]), float(row["error_yaw"]), "o", color=colour)
     axes["learning"].set(xlabel="million control steps", ylabel="test return", ylim=(0, 1.02))
     axes["learning"].set_xlim(left=0)
     axes["errors"].set(xlabel="error of the speed (m/s)", ylabel="error of the yaw rate (rad/s)")
     axes["errors"].set_xlim(left=0)
     axes["errors"].set_ylim(bottom=0)
-    axes["learning"].legend(frameon=False, fontsize=8)
+    axes["learning"].legend(frameon=False, fontsize=8, loc="lower right")
     plots.save_both(fig, path)

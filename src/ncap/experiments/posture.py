@@ -17,7 +17,7 @@ from ncap.analysis import plots
 from ncap.evaluation import own_command
 from ncap.experiments.library import Library, Scale
 from ncap.policies.brainstem import Brainstem
-from ncap.report.tables import write_table
+from ncap.report.tables import merge_table, read_table
 from ncap.rollouts import Arena
 from ncap.tasks import TASKS, Task
 from ncap.threads import one_blas_thread
@@ -43,39 +43,47 @@ WATCHED: Final = 3.0
 """Time after a push in which a fall counts, s."""
 
 
+RUN: Final = ("condition", "seed")
+PUSHES: Final = "pushes.csv"
+
+
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, walk on rough ground, push; write the tables and the figure of docs/how-to/driving.md."""
-    rows, shares = [], []
-    players: list[tuple[str, int, TrainedPolicy]] = []
+    """Train what is missing, walk on rough ground, push, and write tables and figure after every run."""
     for name, without in CONDITIONS.items():
         trainings = [replace(one, without=without) for one in scale.trainings(TASK, "ncap")]
         for seed, place in enumerate(library.train(trainings)):
             found = library.evaluation(str(place), TASKS[TASK], scale.trials)
-            rows.append(
-                {
-                    "condition": name,
-                    "seed": seed,
-                    "episodes": found.episodes,
-                    "return": found.return_mean,
-                    "falls": found.falls,
-                    "roll_rms_deg": found.roll_rms_deg,
-                    "pitch_rms_deg": found.pitch_rms_deg,
-                    "cost_of_transport": found.cost_of_transport,
-                    "commanded_share": found.gait.commanded_share,
-                }
-            )
-            players.append((name, seed, load(place)))
-    write_table(out / "posture.csv", rows)
-    players.append(("MLP by D4PG", 0, load(MLP)))
-    for name, seed, player in players:
-        for direction, towards in DIRECTIONS.items():
-            library.say(f"pushing {name}, seed {seed}, {direction}")
-            well = survived(player, TASKS[PUSHED_ON], towards, IMPULSES, scale.trials, library.threads)
-            row = {"condition": name, "seed": seed, "direction": direction, "trials": scale.trials}
-            row |= {"largest_impulse": largest(IMPULSES, well)}
-            shares.append(row | {f"{i:g}_N_s": share for i, share in zip(IMPULSES, well, strict=True)})
-    write_table(out / "pushes.csv", shares)
-    _figure(shares, out / "pushes.png")
+            row = {
+                "condition": name,
+                "seed": seed,
+                "episodes": found.episodes,
+                "return": found.return_mean,
+                "falls": found.falls,
+                "roll_rms_deg": found.roll_rms_deg,
+                "pitch_rms_deg": found.pitch_rms_deg,
+                "cost_of_transport": found.cost_of_transport,
+                "commanded_share": found.gait.commanded_share,
+            }
+            merge_table(out / "posture.csv", [row], RUN)
+            push(library, scale, out, name, seed, load(place))
+    push(library, scale, out, "MLP by D4PG", 0, load(MLP))
+    draw(out)
+
+
+def push(library: Library, scale: Scale, out: Path, name: str, seed: int, player: TrainedPolicy) -> None:
+    """Push a walking robot from both directions, and write down what it survives."""
+    for direction, towards in DIRECTIONS.items():
+        library.say(f"pushing {name}, seed {seed}, {direction}")
+        well = survived(player, TASKS[PUSHED_ON], towards, IMPULSES, scale.trials, library.threads)
+        row = {"condition": name, "seed": seed, "direction": direction, "trials": scale.trials}
+        row |= {"largest_impulse": largest(IMPULSES, well)}
+        row |= {f"{i:g}_N_s": share for i, share in zip(IMPULSES, well, strict=True)}
+        merge_table(out / PUSHES, [row], (*RUN, "direction"))
+
+
+def draw(tables: Path) -> None:
+    """Draw pushes.png from the table in a folder."""
+    _figure(read_table(tables / PUSHES), tables / "pushes.png")
 
 
 @one_blas_thread()
@@ -123,16 +131,16 @@ def largest(impulses: Sequence[float], shares: Sequence[float]) -> float:
 
 
 @plots.styled
-def _figure(rows: list[dict[str, object]], path: Path) -> None:
+def _figure(rows: list[dict[str, str]], path: Path) -> None:
     """The share of pushes survived against the impulse, a panel per direction, a line per policy and seed."""
     fig, axes = plots.figure(["sideways forward"], size=(9, 3.4), heights=(1,))
-    names = list(dict.fromkeys(str(row["condition"]) for row in rows))
+    names = list(dict.fromkeys(row["condition"] for row in rows))
+    for row in rows:
+        shares = [float(row[f"{impulse:g}_N_s"]) for impulse in IMPULSES]
+        label = row["condition"] if row["seed"] == "0" else None
+        colour = plots.LEG_COLOURS[names.index(row["condition"])]
+        axes[row["direction"]].plot(IMPULSES, shares, color=colour, label=label, marker="o", markersize=3)
     for direction in DIRECTIONS:
-        for row in (row for row in rows if row["direction"] == direction):
-            shares = [float(str(row[f"{impulse:g}_N_s"])) for impulse in IMPULSES]
-            label = str(row["condition"]) if row["seed"] == 0 else None
-            colour = plots.LEG_COLOURS[names.index(str(row["condition"]))]
-            axes[direction].plot(IMPULSES, shares, color=colour, label=label, marker="o", markersize=3)
         axes[direction].axhline(SURVIVED, color="#999999", linestyle=":", linewidth=1)
         axes[direction].set(title=f"pushed {direction}", xlabel="impulse (N s)", ylim=(-0.02, 1.02))
     axes["sideways"].set_ylabel("share without a fall")
