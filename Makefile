@@ -1,10 +1,10 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`. Both create .venv themselves.
+# Three commands do everything on a fresh machine: `make demo`, `make watch` and `make test`. All create .venv themselves.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint format bench results docs clean
+.PHONY: demo watch test lint format bench results docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.core
@@ -13,6 +13,10 @@ demo: $(VENV)/.core
 	else $(BIN)/ncap train flat-walk --seed 2 --epochs 20 --out out/demo/run; fi
 	$(BIN)/ncap replay out/demo/run --out out/demo/walk.html
 	$(BIN)/ncap report out/demo/run --out out/demo/report.html
+	@echo "Open out/demo/walk.html and out/demo/report.html in a browser. Drive the robot yourself: make watch"
+
+watch: $(VENV)/.view
+	@$(BIN)/ncap watch --open || [ $$? -eq 130 ]
 
 test: $(VENV)/.all lint
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -46,13 +50,13 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+$(VENV)/.docs $(VENV)/.view: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[$*]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,docs,go2,rl,video,view]'
-	@touch $@ $(VENV)/.core $(VENV)/.docs
+	@touch $@ $(VENV)/.core $(VENV)/.docs $(VENV)/.view
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "ncap needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install it, or say PYTHON=/path/to/python3." >&2; exit 1; }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ncap.extras import install_command
 from ncap.learn.evolution import State, epoch_chunks
 from ncap.learn.executors import Chunk, Executor, LocalExecutor, RayExecutor, play
 from ncap.learn.moments import no_moments
@@ -92,7 +93,7 @@ def main() -> None:
     try:
         import ray.cluster_utils  # noqa: F401
     except ImportError:
-        print("  the rest needs Ray: pip install 'ncap[cluster]'")
+        print(f"  the rest needs Ray: {install_command('cluster')}")
         return
     for name, nodes in CLUSTERS.items():
         with cluster(nodes) as executor:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ncap.extras import install_command
 from ncap.learn.executors import CHUNK, RayExecutor, play
 from ncap.learn.settings import Training
 
@@ -213,7 +214,7 @@ def main() -> None:
     try:
         import ray.cluster_utils  # noqa: F401
     except ImportError:
-        print("  the costs of tasks are measured with Ray: pip install 'ncap[cluster]'")
+        print(f"  the costs of tasks are measured with Ray: {install_command('cluster')}")
         return
     with cluster((1,)) as executor:
         found = {kind: measured_costs(kind, executor) for kind in KINDS}

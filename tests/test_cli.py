@@ -116,12 +116,6 @@ def test_circuit_prints_every_row(capsys):
     assert len(synapses) == 40 + 28 + 4  # of the afferents, the rhythm generator and the motor neurons
 
 
-def test_doctors_advice_keeps_its_square_brackets(capsys, monkeypatch):
-    monkeypatch.setattr("ncap.doctor._can_render", lambda _: True)
-    monkeypatch.setattr("ncap.doctor._version", lambda package: None if package == "ray" else "1.0")
-    assert "pip install 'ncap[cluster]'" in run(capsys, "doctor")[1]
-
-
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [

@@ -11,7 +11,7 @@ SOURCE = Path(ncap.__file__).parent
 #: Rooms from the bottom up. A room may import those on lines below its own, never one on its own line.
 ORDER = """\
 errors
-plan seeding rotations registry files threads events
+plan seeding rotations registry files threads events extras
 params
 circuits sim
 policies rewards righting

@@ -3,18 +3,16 @@
 import importlib.metadata
 import os
 import platform
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import Final
 
 import ncap
+from ncap.extras import extras, package_of, requirements
 
 #: Rendering without a display: MuJoCo's name of the back end and Debian's packages that it needs.
 BACK_ENDS: Final = {"egl": "libegl1 libgl1-mesa-dri libopengl0", "osmesa": "libosmesa6"}
-
-_REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+).*?(?:; extra == ['\"](?P<extra>[\w-]+)['\"])?$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,25 +32,17 @@ class Diagnosis:
 
 def diagnose() -> Diagnosis:
     """Look at this machine. Takes a few seconds, because every rendering back end is really tried."""
-    packages: dict[str, str | None] = {"ncap": ncap.__version__}
-    extras: dict[str, list[str]] = {}
-    for requirement in importlib.metadata.requires("ncap") or []:
-        match = _REQUIREMENT.match(requirement)
-        assert match, requirement
-        name, extra = match["name"], match["extra"]
-        version = _version(name)
-        if extra is None:
-            packages[name] = version
-        else:
-            missing = extras.setdefault(extra, [])
-            if version is None:
-                missing.append(name)
+    needed = [package_of(line) for line in requirements()]
+    packages = {"ncap": ncap.__version__} | {name: _version(name) for name in needed}
+    missing = {
+        extra: [name for name in map(package_of, requirements(extra)) if _version(name) is None] for extra in extras()
+    }
     return Diagnosis(
         python=platform.python_version(),
         system=platform.platform(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         packages=packages,
-        extras=extras,
+        extras=missing,
         rendering={name: _can_render(name) for name in BACK_ENDS},
     )
 

@@ -1,3 +1,4 @@
+import re
 import sys
 from dataclasses import replace
 
@@ -84,4 +85,28 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(capsys, monk
     monkeypatch.setitem(sys.modules, package, None)
     code, _, err = run(capsys, command, "zero")
     assert code == 2
-    assert f"pip install 'ncap[{extra}]'" in err
+    assert re.search(rf" -m pip install -e '.*\[{extra}\]'", err)
+
+
+@pytest.mark.parametrize(("display", "opened"), [(":0", ["http://here"]), ("", [])])
+def test_the_page_is_opened_only_where_a_browser_has_a_window(monkeypatch, display, opened):
+    class Page:
+        address = "http://here"
+
+        def __init__(self, *_, **__):
+            pass
+
+        def run(self):
+            pass
+
+        close = stop = run
+
+    found = []
+    monkeypatch.setattr("ncap.view.web.Page", Page)
+    monkeypatch.setattr("webbrowser.open", found.append)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    with pytest.raises(SystemExit):
+        cli.main(["watch", "untrained", "--open"])
+    assert found == opened

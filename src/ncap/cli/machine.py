@@ -15,6 +15,7 @@ def doctor(json: Json = False) -> None:
 
     """
     from ncap import doctor as room
+    from ncap.extras import install_command
 
     found = room.diagnose()
     if json:
@@ -25,9 +26,10 @@ def doctor(json: Json = False) -> None:
     for name, works in found.rendering.items():
         rows.append((f"rendering {name}", "found" if works else f"missing: install {room.BACK_ENDS[name]}"))
     for name, missing in found.extras.items():
-        state = f"pip install 'ncap[{name}]' (missing: {', '.join(missing)})" if missing else "present"
-        rows.append((f"extra {name}", state))
+        rows.append((f"extra {name}", f"missing: {', '.join(missing)}" if missing else "present"))
     print_table(("what", "found"), rows)
+    for name in [name for name, missing in found.extras.items() if missing]:
+        print(f"extra {name}: {install_command(name)}")
 
 
 @app.command

@@ -1,6 +1,9 @@
 """Commands that show a policy: a live page, a replay to keep, a video."""
 
+import os
 import signal
+import sys
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +30,7 @@ def watch(
     host: str = "127.0.0.1",
     port: int = 8080,
     plain: bool = False,
+    open: bool = False,
 ) -> None:
     """Watch a policy live in a browser: its robot in 3-D, its circuit, its footfalls, and controls for all of them.
 
@@ -43,6 +47,7 @@ def watch(
         host: Address to listen on. 0.0.0.0 lets every machine of the network in, and there is no password.
         port: Port to listen on; the next free one if it is taken.
         plain: Without shadows, for computers whose browser has no graphics card.
+        open: Also open the page in the browser of this computer.
 
     """
     from ncap.cli.terminal import names_in
@@ -55,12 +60,19 @@ def watch(
     page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain)
     before = signal.signal(signal.SIGINT, lambda *_: page.stop())
     print(f"watch: {page.address}   (Ctrl-C ends it)", flush=True)
+    if open and _has_display():
+        webbrowser.open(page.address)
     try:
         page.run()
     finally:
         signal.signal(signal.SIGINT, before)
         page.close()
     raise SystemExit(130)
+
+
+def _has_display() -> bool:
+    """Whether a browser would have a window: without one, text browsers would take the terminal."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 @app.command

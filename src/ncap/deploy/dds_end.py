@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ncap.deploy.messages import MalformedMessage
 from ncap.errors import UserError, unknown_name
+from ncap.extras import missing_extra
 
 if TYPE_CHECKING:
     from cyclonedds.domain import Domain
@@ -166,7 +167,7 @@ def _import_types() -> dict[str, Any]:
     try:
         import cyclonedds  # noqa: F401
     except ImportError:
-        raise UserError("a dds:// link needs Cyclone DDS: pip install 'ncap[go2]'") from None
+        raise missing_extra("a dds:// link", "go2") from None
     from ncap.deploy.dds_types import TYPES
 
     return TYPES

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError
 from ncap.evaluation import FOOTFALLS, footfall_errors
+from ncap.extras import missing_extra
 from ncap.learn.moments import moments_of
 from ncap.learn.search import Method, Search
 from ncap.policies.brainstem import Brainstem
@@ -201,7 +202,7 @@ class RayExecutor:
         try:
             import ray
         except ImportError:
-            raise UserError("--cluster needs Ray: pip install 'ncap[cluster]'") from None
+            raise missing_extra("--cluster", "cluster") from None
         self._ray = ray
         options = {} if address == "local" else {"address": address}
         if address not in ("local", "auto"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import tyro
 
 from ncap.errors import UserError, unknown_name
+from ncap.extras import missing_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -327,9 +328,8 @@ class Training:
 
 def check_installed() -> None:
     """Complain if the extra that PPO and D4PG need is missing."""
-    missing = [name for name in ("torch", "stable_baselines3") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(f"PPO and D4PG need {' and '.join(missing)}: pip install 'ncap[rl]'")
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "stable_baselines3")):
+        raise missing_extra("training by PPO or D4PG", "rl")
 
 
 def training_from(config: dict[str, Any], what: str) -> Training:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
+from ncap.extras import missing_extra
 from ncap.recording import Recording
 from ncap.sim.camera import Camera
 from ncap.view.replay import SPEED_WINDOW, diagram_of, gaits_over_time, model_of, signals_of, states, world_of
@@ -115,7 +116,7 @@ def frames(recordings: Sequence[Recording], seconds: float | None = None) -> Ite
     try:
         from PIL import Image, ImageDraw
     except ImportError:
-        raise UserError("a video needs the extra `video`: pip install 'ncap[video]'") from None
+        raise missing_extra("a video", "video") from None
     width = WIDTH // len(recordings)
     scenes = [Scene(recording, i * width, width) for i, recording in enumerate(recordings)]
     try:
@@ -153,7 +154,7 @@ def write_video(
 
         program = imageio_ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError):
-        raise UserError("a video needs the extra `video`: pip install 'ncap[video]'") from None
+        raise missing_extra("a video", "video") from None
     length(recordings, seconds)  # refuses what has no picture
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
     pictures = frames(recordings, seconds)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
+from ncap.extras import missing_extra
 from ncap.trained import shipped_policies
 from ncap.view import instruments
 from ncap.view.controls import PUSHES
@@ -57,7 +58,7 @@ class Page:
 
             from ncap.view.gate import Gate
         except ImportError:
-            raise UserError("the live page needs the extra `view`: pip install 'ncap[view]'") from None
+            raise missing_extra("the live page", "view") from None
         self.session, self.stopping = session, False
         self.gate = Gate(host, port)
         self._told = time.perf_counter()
