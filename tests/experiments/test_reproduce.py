@@ -102,6 +102,9 @@ def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_a
     assert list(found) == ["mlp-ppo", "ncap"]
     assert found["mlp-ppo"] == 0.5
     assert found["ncap"] > 0  # made anew
+    kept = tmp_path / "policies" / "flat-walk-ncap-0.safetensors"
+    again = library(tmp_path).evaluation(str(kept), only.trainings("flat-walk", "ncap")[0].world, only.episodes)
+    assert again.return_mean == pytest.approx(found["ncap"], abs=1e-4)
     for figure in tmp_path.glob("*.png"):
         figure.unlink()
     cli.main(["reproduce", "all", "--draw", "--out", str(tmp_path)])
@@ -113,6 +116,20 @@ def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_a
         "valid: performance, parameters, generalization, algorithms, mlp-evolution, driving-training, posture, all"
         in capsys.readouterr().err
     )
+
+
+def test_of_large_policies_the_best_of_a_task_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(performance, "LARGE", 3)
+    runs = [("a", "mlp", 0, 0.9, 5), ("a", "mlp", 1, 0.95, 5), ("b", "mlp", 0, 0.1, 5), ("a", "ncap", 0, 0.2, 2)]
+    places = [performance.kept_policy(tmp_path, task, policy, seed) for task, policy, seed, _, _ in runs]
+    places[0].parent.mkdir()
+    for place, (*_, size) in zip(places, runs, strict=True):
+        place.write_bytes(b"x" * size)
+    write_table(
+        tmp_path / "final.csv", [dict(zip((*performance.RUN, "return_mean"), run, strict=False)) for run in runs]
+    )
+    performance._drop_large(tmp_path)
+    assert [place.exists() for place in places] == [False, True, True, True]
 
 
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
+from ncap.experiments.performance import kept_policy
 from ncap.report.tables import merge_table, read_table
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Bumpy
@@ -129,13 +130,17 @@ POINT: Final = ("axis", "value", "policy", "seed")
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing and evaluate every policy along every axis; the table is written after each policy."""
+    """Train what is missing and evaluate every policy along every axis; the table is written after each policy.
+
+    A policy that the performance experiment has kept beside the tables is not trained again.
+    """
     trained = scale.trainings(TASK, "ncap")[0].world
     tabulate(library, scale, out, trained, UNTRAINED, 0, UNTRAINED)
     for policy in scale.contenders:
         for training in scale.trainings(TASK, policy):
-            (place,) = library.train([training])
-            tabulate(library, scale, out, trained, policy, training.seed, str(place))
+            kept = kept_policy(out, TASK, policy, training.seed)
+            player = kept if kept.exists() else library.train([training])[0]
+            tabulate(library, scale, out, trained, policy, training.seed, str(player))
     draw(out)
 
 

@@ -194,7 +194,8 @@ class Library:
 
     def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
         """A policy, by name or path, on held-out episodes of a task."""
-        path = Path(policy) / "best.safetensors"
+        path = Path(policy)
+        path = path / "best.safetensors" if path.is_dir() else path
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else policy
         key = {"policy": content, "task": describe_task(task), "episodes": episodes}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]

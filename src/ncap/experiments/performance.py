@@ -2,7 +2,7 @@
 
 Two tables hold everything that the figures need: the learning curves (performance.csv) and what was measured on
 held-out episodes (final.csv). They are written anew after every seed, so that a computation that is stopped leaves what
-it has.
+it has. The trained policies are kept beside them, those of large networks for the best seed only.
 """
 
 from pathlib import Path
@@ -11,13 +11,18 @@ from typing import Final
 from ncap.experiments.curves import read_curve
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.performance_figures import draw
+from ncap.files import write_whole
 from ncap.learn.settings import Training
-from ncap.report.tables import merge_table
+from ncap.report.tables import merge_table, read_table
 
 CURVES: Final = "performance.csv"
 FINAL: Final = "final.csv"
 RUN: Final = ("task", "policy", "seed")
 """Columns that name a run in both tables."""
+POLICIES: Final = "policies"
+"""Folder of the trained policies."""
+LARGE: Final = 100_000
+"""Bytes from which on a policy is kept for the best seed of its task only."""
 WALKS: Final = ("flat-walk", "bumpy-walk")
 """The tasks on which algorithms of reinforcement learning are compared: D4PG takes long."""
 
@@ -62,6 +67,10 @@ def tabulate(library: Library, scale: Scale, out: Path) -> None:
             run | {"steps": int(steps), "cpu_seconds": round(float(seconds), 1), "test_return": float(found)}
             for steps, seconds, found in points
         ]
+        best = library.place(training) / "best.safetensors"
+        kept = kept_policy(out, task, policy, seed)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, best.read_bytes())
         held_out = library.evaluation(str(library.place(training)), training.world, scale.episodes)
         final.append(
             run
@@ -79,3 +88,21 @@ def tabulate(library: Library, scale: Scale, out: Path) -> None:
         )
     for name, rows in ((CURVES, curves), (FINAL, final)):
         merge_table(out / name, rows, RUN)
+    _drop_large(out)
+
+
+def kept_policy(out: Path, task: str, policy: str, seed: int) -> Path:
+    """Where the trained policy of a run is kept."""
+    return out / POLICIES / f"{task}-{policy}-{seed}.safetensors"
+
+
+def _drop_large(out: Path) -> None:
+    """Remove large policies that are not the best of their task."""
+    ranked: dict[tuple[str, str], list[tuple[float, Path]]] = {}
+    for row in read_table(out / FINAL):
+        kept = kept_policy(out, row["task"], row["policy"], int(row["seed"]))
+        if kept.exists() and kept.stat().st_size >= LARGE:
+            ranked.setdefault((row["task"], row["policy"]), []).append((float(row["return_mean"]), kept))
+    for found in ranked.values():
+        for _, kept in sorted(found)[:-1]:
+            kept.unlink()
