@@ -18,8 +18,9 @@ class FlightPlan:
     """Where a policy flies, for how long, and whether commands are sent."""
 
     link: str
-    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), dds://INTERFACE or dds://INTERFACE?domain=1 (a Go2), sdk,
-    or twin (a simulated robot in this process, on its belly; twin:back, twin:left and twin:right lie otherwise)."""
+    """lcm://GROUP:PORT?ttl=1 (or just lcm:// on this host), dds://INTERFACE or dds://INTERFACE?domain=1 (a Go2), go1://
+    or go1://HOST:PORT?local=PORT (a Go1), sdk, or twin (a simulated robot in this process, on its belly; twin:back,
+    twin:left and twin:right lie otherwise)."""
     robot: str | None = None
     """a1, go1, go2, a data sheet (.json), or a Python file that registers a robot; by default the policy's own."""
     arm: bool = False
@@ -45,6 +46,9 @@ class FlightPlan:
     give_back: bool = False
     """After a flight without a fault, let the robot's own controller go on that was active before (DDS only): it may
     stand up."""
+    limp: bool = False
+    """Over go1:// make the motors limp in a dry run, too: a Go1 tells its state only to a computer that commands it. A
+    robot that stands falls."""
     out: Path | None = None
     """Folder of the flight's log and recording; by default flights/DATE-TIME."""
 

@@ -7,10 +7,11 @@ commands, and before it wrote that the robot is damped.
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from typing import IO, Final, Self
 
 from ncap.deploy.dds_link import DdsLink, is_dds
+from ncap.deploy.go1_link import Go1Link, find_go1_address, import_module, is_go1
 from ncap.deploy.link import LcmLink, Link
 from ncap.deploy.messages import damping_command
 from ncap.errors import UserError
@@ -77,11 +78,16 @@ class Guard:
 
 def watch(url: str, parent: IO[bytes]) -> bool:
     """Wait until the parent's stream ends; damp the robot if the parent left it undamped. Returns whether it did."""
-    with closing(_open(url)) as link:
+    with ExitStack() as stack:
+        link = None if is_go1(url) else _open(url, stack)
+        if link is None:  # its port is the parent's as long as that lives
+            find_go1_address(url)
+            import_module()
         print("watching", flush=True)
         said = parent.read()
         if _ENGAGED not in said or _DONE in said:
             return False
+        link = link or _open(url, stack)
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             with suppress(OSError):  # a network that is down may come back
@@ -90,9 +96,11 @@ def watch(url: str, parent: IO[bytes]) -> bool:
     return True
 
 
-def _open(url: str) -> Link:
-    """The link to a robot on a network."""
-    return DdsLink(url) if is_dds(url) else LcmLink(url)
+def _open(url: str, stack: ExitStack) -> Link:
+    """The link to a robot on a network, which is closed at the end."""
+    link: Link = DdsLink(url) if is_dds(url) else Go1Link(url) if is_go1(url) else LcmLink(url)
+    stack.callback(link.close)
+    return link
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def find_address(link: str) -> Address:
     match = _ADDRESS.fullmatch(link)
     if match is None:
         raise UserError(
-            f"unknown link {link[:60]!r}; valid: lcm://, lcm://GROUP:PORT?ttl=1, dds://INTERFACE, sdk, twin"
+            f"unknown link {link[:60]!r}; valid: lcm://, lcm://GROUP:PORT?ttl=1, dds://INTERFACE, go1://, sdk, twin"
         )
     usual = Address()
     group, port, ttl = match["group"] or usual.group, int(match["port"] or usual.port), int(match["ttl"] or usual.ttl)

@@ -10,6 +10,7 @@ from ncap.deploy.dds_link import DdsLink, is_dds
 from ncap.deploy.driving import ConstantDriver, Driver, check_drivable
 from ncap.deploy.flight import FlightRecorder, facts_about
 from ncap.deploy.flight_plan import FlightPlan
+from ncap.deploy.go1_link import Go1Link, is_go1
 from ncap.deploy.guard import Guard
 from ncap.deploy.keyboard import HINT, KeyboardDriver, Terminal
 from ncap.deploy.link import LcmLink, Link, SdkLink, TwinLink, lcm_url
@@ -24,11 +25,13 @@ from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
 
 
-def open_link(name: str, seed: int, robot: Robot, *, paced: bool = False, simulator: bool = False) -> Link:
-    """The link of that name: lcm://…, dds://…, sdk, twin, or twin:back (left, right).
+def open_link(
+    name: str, seed: int, robot: Robot, *, paced: bool = False, simulator: bool = False, limp: bool = False
+) -> Link:
+    """The link of that name: lcm://…, dds://…, go1://…, sdk, twin, or twin:back (left, right).
 
     Only the twin needs the simulator, the seed and the robot. paced: a twin's time is no faster than the clock.
-    simulator: what is there over DDS may leave out tick and checksum.
+    simulator: what is there over DDS may leave out tick and checksum. limp: a Go1's motors may be made limp at once.
     """
     if name == "sdk":
         return SdkLink()
@@ -39,6 +42,8 @@ def open_link(name: str, seed: int, robot: Robot, *, paced: bool = False, simula
         return TwinLink(Twin(seed=seed, robot=robot, lying=lying or "belly"), paced=paced)
     if is_dds(name):
         return DdsLink(name, simulator=simulator)
+    if is_go1(name):
+        return Go1Link(name, limp=limp)
     return LcmLink(lcm_url(name))
 
 
@@ -58,15 +63,18 @@ def fly(
     check_policy(policy)
     if (plan.simulator or plan.give_back) and not is_dds(plan.link):
         raise UserError("--simulator and --give-back are for dds:// links only")
+    if plan.limp and not is_go1(plan.link):
+        raise UserError("--limp is for go1:// links only")
     terminal, driver = _driver(policy, plan, command)
     robot = robot_of(policy, plan.robot)
     with ExitStack() as stack:
-        link = open_link(plan.link, plan.seed, robot, paced=terminal is not None, simulator=plan.simulator)
+        paced, limp = terminal is not None, plan.arm or plan.limp
+        link = open_link(plan.link, plan.seed, robot, paced=paced, simulator=plan.simulator, limp=limp)
         stack.callback(link.close)
         lock = stack.enter_context(CommanderLock(link.name, rearm=plan.rearm)) if plan.arm else None
         service = MotionService(link.end) if isinstance(link, DdsLink) else None
         released = _take_over(service, link, plan, report) if service is not None else ""
-        networked = isinstance(link, LcmLink | DdsLink)
+        networked = isinstance(link, LcmLink | DdsLink | Go1Link)
         guard = stack.enter_context(Guard(link.name)) if plan.arm and networked else None
         folder = plan.out or Path("flights") / time.strftime("%Y-%m-%d-%H%M%S")
         facts = facts_about(policy, robot, link=link.name, armed=plan.arm, seed=plan.seed)
