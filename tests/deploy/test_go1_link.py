@@ -1,4 +1,4 @@
-"""The link to a Go1, with a stand-in of the interface of Unitree's module (as unitree-legged-sdk 3.8.20231105 has it)."""
+"""The link to a Go1, with a stand-in of Unitree's module, as unitree-legged-sdk 3.8.20231105 has it."""
 
 import io
 import sys
