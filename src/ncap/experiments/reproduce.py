@@ -24,6 +24,7 @@ from ncap.experiments import (
     physics,
     posture,
     righting,
+    transfer,
     units,
     variable_speed,
     weights,
@@ -99,6 +100,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "posture": Experiment(run=posture.run, draw=posture.draw, table=posture.PUSHES, only_by_name=True),
     "righting": Experiment(run=righting.run, only_by_name=True),
     "bodies": Experiment(run=bodies.run, any_robot=True, only_by_name=True),
+    "transfer": Experiment(run=transfer.run, tasks=(transfer.TASK,), any_robot=True, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
