@@ -181,6 +181,11 @@ def test_evaluates_json_has_the_interval_of_the_table(capsys, short):
     assert f"{found['return_mean']:.3f} [{low:.3f}, {high:.3f}], 95 % interval" in table
 
 
+def test_gains_can_be_other_ones(capsys, short):
+    usual, same, stiff = (evaluated(capsys, "untrained", *words) for words in ((), ("--kp", "1"), ("--kp", "2")))
+    assert usual["returns"] == same["returns"] != stiff["returns"]
+
+
 def test_an_untrained_circuit_is_measured_on_a_task_of_any_name(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, "flat-trot", None)  # so that it is taken away again
     monkeypatch.delitem(TASKS, "flat-trot")

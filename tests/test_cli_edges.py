@@ -143,6 +143,8 @@ CASES = {
         fifo.py
         folder.py
         LONG
+        --vary-kp 1
+        --vary-kd nan
         --seed -1
         --seed 99999999999999999999999
         --seed 1.5
@@ -261,6 +263,10 @@ CASES = {
         zero --threads 0
         zero --threads -1
         zero --threads 1000000
+        zero --kp 0
+        zero --kp nan
+        zero --kd -1
+        zero --kd inf
         zero --task ''
         zero --task swim
         zero --task none.py
@@ -434,6 +440,9 @@ CASES = {
         zero --link lcm://239.255.76.67:7667?ttl=x
         zero --link lcm://239.255.76.67:7667?ttl=-1
         zero --link LONG
+        zero --link go1://300.1.1.1
+        zero --link go1://robot
+        zero --link twin --limp
         zero --link twin --seconds 0
         zero --link twin --seconds -1
         zero --link twin --seconds nan

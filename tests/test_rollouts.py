@@ -9,10 +9,12 @@ from ncap.policies.controller import RandomPolicy, ZeroPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.rewards import SPEED, YAW, RewardTerm
 from ncap.rollouts import Arena, rollout
+from ncap.sim.go import GO2, GO2_NUMB
+from ncap.sim.legs import foot_forces, legs_of
 from ncap.sim.simulation import Simulation
 from ncap.sim.terrain import Bumpy
 from ncap.sim.world import Variation
-from ncap.tasks import PAPER_TASKS, TASKS, Task, find_task
+from ncap.tasks import PAPER_TASKS, TASKS, Task, drawn_variation, find_task, with_gains, with_robot
 
 STANDS, FLAILS = (policy.bind(np.zeros((1, 0))) for policy in (ZeroPolicy(), RandomPolicy()))
 SHORT = {name: replace(task, episode_seconds=1.5) for name, task in TASKS.items()}
@@ -342,3 +344,38 @@ def test_sensor_noise_is_as_large_as_asked_and_belongs_to_the_episode():
 def test_impossible_disturbances_are_refused(name, value):
     with pytest.raises(UserError, match=name):
         replace(TASKS["flat-walk"], **{name: value})
+
+
+def test_gains_are_drawn_in_their_ranges_for_every_episode_and_change_nothing_else():
+    usual = TASKS["flat-walk"]
+    varied = replace(usual, kp_factor=(0.7, 1.3), kd_factor=(0.5, 1.5))
+    drawn = [drawn_variation(varied, seed) for seed in range(200)]
+    assert [replace(one, kp=None, kd=None) for one in drawn] == [drawn_variation(usual, seed) for seed in range(200)]
+    kp, kd = np.array([(one.kp / usual.robot.kp, one.kd / usual.robot.kd) for one in drawn]).T
+    # 200 uniform draws leave less than a twentieth of the range free at either end, but for one case in 10,000
+    assert 0.7 <= kp.min() < 0.73 < 1.27 < kp.max() <= 1.3
+    assert 0.5 <= kd.min() < 0.55 < 1.45 < kd.max() <= 1.5
+    assert abs(np.corrcoef(kp, kd)[0, 1]) < 0.25
+    twice = drawn_variation(with_gains(varied, kp=2.0, kd=1.0), 7)
+    assert (twice.kp, twice.kd) == (2 * drawn[7].kp, drawn[7].kd)
+    with pytest.raises(UserError, match="kp_factor"):
+        replace(usual, kp_factor=(1.2, 0.8))
+    with pytest.raises(UserError, match="factor on kd is above 0"):
+        with_gains(usual, kp=1.0, kd=0.0)
+
+
+def test_feet_that_feel_nothing_are_estimated_from_torques_in_what_a_policy_sees_and_nowhere_else():
+    everybody = np.arange(2)
+    arenas = [Arena(with_robot(SHORT["flat-walk"], robot), 2) for robot in (GO2, GO2_NUMB)]
+    for arena in arenas:
+        arena.start(everybody, [0, 1])
+        for _ in range(10):
+            arena.step(everybody, np.full((2, 4, 3), 0.3))
+    felt, numb = arenas
+    assert (felt.measured.foot_force == numb.measured.foot_force).all()
+    seen = numb.observation()
+    force = foot_forces(numb.measured.joint_position, numb.measured.torque, legs_of(GO2))
+    assert seen[..., 9] == pytest.approx(np.clip(2 * force / GO2.foot_force_max - 1, -1, 1))
+    other = felt.observation()
+    assert (np.delete(seen, 9, axis=-1) == np.delete(other, 9, axis=-1)).all()
+    assert (seen[..., 9] != other[..., 9]).any()

@@ -20,6 +20,7 @@ from ncap.policies.mlp import MLPController
 from ncap.rewards import FALL, STRIDE, Goal
 from ncap.rotations import pitch_of, roll_of
 from ncap.sim.camera import Camera
+from ncap.sim.legs import foot_forces, legs_of
 from ncap.sim.simulation import Measurements, Simulation
 from ncap.tasks import FASTEST, SHARPEST, Task, build, drawn_variation
 from ncap.threads import one_blas_thread
@@ -92,7 +93,7 @@ class Arena:
     def __init__(self, task: Task, individuals: int, *, threads: int = 1) -> None:
         check_count(threads, "thread", MOST_THREADS)
         check_count(individuals, "robot", MOST_INDIVIDUALS)
-        self.task, self.world = task, build(task)
+        self.task, self.world, self._legs = task, build(task), legs_of(task.robot)
         self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
         self.measured: Measurements
         self.goal = Goal(speed=np.full(individuals, task.target_speed), yaw_rate=np.zeros(individuals))
@@ -122,10 +123,16 @@ class Arena:
         self.measured = self.simulation.measure()
 
     def observation(self) -> Array:
-        """(P, leg, sense) in [-1, 1], with the posture at the end, a new array; 0 where a simulation has failed."""
-        now = self.measured
-        seen = self.task.robot.observation(
-            now.joint_position, now.torque, now.joint_velocity, now.foot_force, now.up, now.angular_velocity
+        """(P, leg, sense) in [-1, 1], with the posture at the end, a new array; 0 where a simulation has failed.
+
+        Where feet have no sensors, their forces are estimated from the torques of the joints.
+        """
+        now, robot = self.measured, self.task.robot
+        foot_force = now.foot_force
+        if robot.foot_sensors is False:
+            foot_force = foot_forces(now.joint_position, now.torque, self._legs)
+        seen = robot.observation(
+            now.joint_position, now.torque, now.joint_velocity, foot_force, now.up, now.angular_velocity
         )
         seen[np.isnan(seen)] = 0.0
         return seen if not self.task.sensor_noise else np.clip(seen + self._noise(seen.shape[1:]), -1.0, 1.0)

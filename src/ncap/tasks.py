@@ -20,6 +20,8 @@ FASTEST: Final = 1.2
 """Largest speed that can be wanted, m/s."""
 SHARPEST: Final = 1.0
 """Largest yaw rate that can be wanted, rad/s."""
+LARGEST_FACTOR: Final = 10.0
+"""Largest factor on a gain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,10 @@ class Task:
     """Physics preset: see ncap.sim.world.PHYSICS."""
     friction: tuple[float, float] = (0.75, 1.25)
     """Range of the feet's sliding friction, drawn once an episode."""
+    kp_factor: tuple[float, float] = (1.0, 1.0)
+    """Range of the factor on kp, drawn once an episode."""
+    kd_factor: tuple[float, float] = (1.0, 1.0)
+    """The same for kd."""
     start_noise: float = 0.02
     """Joints start within this distance of the standing pose, rad."""
     fall_deg: float = 45.0
@@ -126,8 +132,10 @@ class Task:
             raise UserError(f"task {self.name}: latency is a number of control steps below {self.steps}")
         if not 0.0 <= self.sensor_noise < np.inf:
             raise UserError(f"task {self.name}: sensor_noise is a number from 0 on, not {self.sensor_noise:g}")
-        if not 0 < self.friction[0] <= self.friction[1]:
-            raise UserError(f"task {self.name}: friction must be a rising range above 0, not {self.friction}")
+        for name in ("friction", "kp_factor", "kd_factor"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high < np.inf:
+                raise UserError(f"task {self.name}: {name} must be a rising range above 0, not ({low:g}, {high:g})")
 
     def at(self, pace: Pace) -> "Task":
         """The same task at one of its paces."""
@@ -202,6 +210,14 @@ def with_robot(task: Task, robot: str | Robot) -> Task:
     return replace(task, robot=robot if isinstance(robot, Robot) else find_robot(robot))
 
 
+def with_gains(task: Task, kp: float, kd: float) -> Task:
+    """The same task with these factors on the gains of its robot."""
+    for name, factor in (("kp", kp), ("kd", kd)):
+        if not 0 < factor <= LARGEST_FACTOR:
+            raise UserError(f"a factor on {name} is above 0 and at most {LARGEST_FACTOR:g}, not {factor:g}")
+    return replace(task, variation=replace(task.variation, kp=kp * task.robot.kp, kd=kd * task.robot.kd))
+
+
 def with_wish(task: Task, speed: float, yaw_rate: float) -> Task:
     """The same drive task with one wish all the time: a speed, m/s, and a yaw rate, rad/s."""
     if task.drive is None:
@@ -219,13 +235,11 @@ def build(task: Task) -> World:
 
 
 def drawn_variation(task: Task, seed: int) -> Variation:
-    """Mass and gains of the task, with the friction and terrain that belong to an episode's seed."""
-    given = task.variation
-    return Variation(
-        friction=float(seeding.generator(seed, "friction").uniform(*task.friction)),
-        trunk_mass_scale=given.trunk_mass_scale,
-        kp=given.kp,
-        kd=given.kd,
-        motor_strength=given.motor_strength,
-        terrain_seed=seed,
-    )
+    """Mass and gains of the task, with the factors on gains, the friction and the terrain of an episode's seed."""
+    kp, kd = task.variation.kp, task.variation.kd
+    if (task.kp_factor, task.kd_factor) != ((1.0, 1.0), (1.0, 1.0)):
+        draws = seeding.generator(seed, "gains")
+        kp = float(draws.uniform(*task.kp_factor)) * (task.robot.kp if kp is None else kp)
+        kd = float(draws.uniform(*task.kd_factor)) * (task.robot.kd if kd is None else kd)
+    friction = float(seeding.generator(seed, "friction").uniform(*task.friction))
+    return replace(task.variation, friction=friction, kp=kp, kd=kd, terrain_seed=seed)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from ncap.circuits.tables import describe_circuit
 from ncap.deploy.contract import checksum
 from ncap.deploy.flight import PHASES, FlightRecorder, facts_about, read_log, row_layout, write_recording
-from ncap.deploy.legs import feet
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment
 from ncap.deploy.phases import Schedule
@@ -23,6 +22,7 @@ from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.recording import Recording
 from ncap.sim.a1 import A1
+from ncap.sim.legs import feet
 from ncap.sim.terrain import Flat
 from ncap.trained import find_policy, load
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ncap.deploy.flight import PHASES, FlightRecorder, facts_about, read_log
-from ncap.deploy.legs import A1_LEGS, feet, foot_forces, legs_of
 from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment
 from ncap.deploy.phases import Schedule
@@ -15,6 +14,7 @@ from ncap.deploy.twin import Twin
 from ncap.rollouts import rollout
 from ncap.sim.a1 import A1
 from ncap.sim.go import GO1, GO2
+from ncap.sim.legs import A1_LEGS, feet, foot_forces, legs_of
 from ncap.sim.terrain import Flat
 from ncap.sim.world import World
 from ncap.tasks import TASKS, with_robot

@@ -126,6 +126,8 @@ def evaluate(
     seed: Seed = 0,
     contact: str | None = None,
     physics: str | None = None,
+    kp: float = 1.0,
+    kd: float = 1.0,
     speed: float | None = None,
     yaw: float | None = None,
     threads: Threads = 2,
@@ -144,6 +146,8 @@ def evaluate(
         seed: The episodes' seeds count up from this one.
         contact: Contact preset: default, elliptic or released; by default the task's.
         physics: Physics preset: paper (steps of 1 ms) or fast (2.5 ms); by default the task's, which is the paper's.
+        kp: Factor on the robot's kp.
+        kd: Factor on the robot's kd.
         speed: Of a drive task: the speed, m/s, that is wanted all the time in place of wishes that change.
         yaw: The same for the yaw rate, rad/s, positive to the left.
         threads: Simulation threads; they do not change the result.
@@ -152,7 +156,7 @@ def evaluate(
     """
     from ncap.analysis.stats import Estimate
     from ncap.evaluation import evaluate as measure
-    from ncap.tasks import with_wish
+    from ncap.tasks import with_gains, with_wish
 
     player = brain.find(policy)
     world = body.find(player)
@@ -160,6 +164,8 @@ def evaluate(
         world = replace(world, contact=contact)
     if physics is not None:
         world = replace(world, physics=physics)
+    if (kp, kd) != (1.0, 1.0):
+        world = with_gains(world, kp, kd)
     if speed is not None or yaw is not None:
         world = with_wish(world, speed or 0.0, yaw or 0.0)
     found = measure(player, world, range(seed, seed + episodes), threads=threads)

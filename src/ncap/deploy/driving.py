@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.contract import CONTROL_DT
-from ncap.deploy.legs import LegGeometry
 from ncap.deploy.messages import State
 from ncap.deploy.odometry import trunk_velocity
 from ncap.deploy.safety import Received
@@ -19,6 +18,7 @@ from ncap.errors import UserError
 from ncap.policies.brainstem import Brainstem, can_be_driven
 from ncap.policies.controller import Command
 from ncap.policies.ncap import NCAPPolicy
+from ncap.sim.legs import LegGeometry
 from ncap.trained import TrainedPolicy
 
 Array = NDArray[np.float64]

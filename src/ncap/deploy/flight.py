@@ -21,7 +21,6 @@ from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.deploy.contract import CONTROL_DT, TICK, checksum
 from ncap.deploy.driving import drivable
 from ncap.deploy.flight_plan import LONGEST_FLIGHT, check_seed
-from ncap.deploy.legs import A1_LEGS, legs_of
 from ncap.deploy.messages import TABLE, Command, State
 from ncap.deploy.odometry import reckon
 from ncap.deploy.wishes import Wish
@@ -30,6 +29,7 @@ from ncap.files import decode, read_json, write_whole
 from ncap.plan import LEGS
 from ncap.policies.ncap import NCAPPolicy
 from ncap.recording import Recording, numbers_in_use
+from ncap.sim.legs import A1_LEGS, legs_of
 from ncap.sim.robot import Robot, describe_robot, robot_from
 from ncap.sim.terrain import Flat
 from ncap.trained import TrainedPolicy

@@ -19,7 +19,6 @@ from ncap.deploy.contract import CONTROL_DT, TICK, check_contract, robot_of
 from ncap.deploy.driving import ConstantDriver, Driver, Steering, check_drivable, drivable
 from ncap.deploy.flight import FlightRecorder
 from ncap.deploy.guard import Guard
-from ncap.deploy.legs import foot_forces, legs_of
 from ncap.deploy.limits import Limits, limits_of
 from ncap.deploy.link import Link
 from ncap.deploy.lock import CommanderLock
@@ -31,6 +30,7 @@ from ncap.deploy.wishes import STAND
 from ncap.errors import UserError
 from ncap.policies.controller import Command as BrainstemCommand
 from ncap.righting import ATTEMPTS, CROUCH, GettingUp, Lying, lying_on
+from ncap.sim.legs import foot_forces, legs_of
 from ncap.sim.robot import Robot
 from ncap.trained import TrainedPolicy
 

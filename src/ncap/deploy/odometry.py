@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.deploy.legs import A1_LEGS, LegGeometry, feet
 from ncap.rotations import rotation_of
+from ncap.sim.legs import A1_LEGS, LegGeometry, feet
 
 Array = NDArray[np.float64]
 

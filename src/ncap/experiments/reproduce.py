@@ -14,6 +14,7 @@ from ncap.experiments import (
     driving_training,
     evolution,
     footfalls,
+    gains,
     gaits,
     generalization,
     leading,
@@ -100,6 +101,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "posture": Experiment(run=posture.run, draw=posture.draw, table=posture.PUSHES, only_by_name=True),
     "righting": Experiment(run=righting.run, only_by_name=True),
     "bodies": Experiment(run=bodies.run, any_robot=True, only_by_name=True),
+    "gains": Experiment(run=gains.run, tasks=(gains.TASK,), any_robot=True, only_by_name=True),
     "transfer": Experiment(run=transfer.run, tasks=(transfer.TASK,), any_robot=True, only_by_name=True),
     "deployment": Experiment(run=deployment.run, only_by_name=True),
 }

@@ -75,6 +75,11 @@ class Training:
     start: str | None = field(default=None, compare=False)
     """A trained circuit whose weights evolution begins with: a shipped one, a run or a file; by default the untrained
     one. Rows that it does not have begin untrained. It does not count when trainings are compared, as folders move."""
+    vary_kp: float = 0.0
+    """Share by which kp of an episode may differ from the robot's, up or down: 0.3 means 0.7 to 1.3 times. Tests, and
+    the choice of the best policy, have it, too."""
+    vary_kd: float = 0.0
+    """The same for kd."""
     contact: str = "default"
     """Contact preset: default, elliptic or released."""
     physics: str = "fast"
@@ -128,6 +133,9 @@ class Training:
         for stage in self.trainable:
             if stage not in STAGES:
                 raise unknown_name("stage", stage, STAGES)
+        for name in ("vary_kp", "vary_kd"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UserError(f"{name} is a share from 0 to less than 1, not {getattr(self, name):g}")
         self._check_algorithm()
         world, policy = self.world, self.initial_policy()
         from ncap.policies.brainstem import can_be_driven
@@ -190,10 +198,11 @@ class Training:
 
     @property
     def world(self) -> "Task":
-        """The task with the robot, the contact preset, the length and the speed that were asked for."""
+        """The task with the robot, gains, contact preset, length and speed that were asked for."""
         from ncap.tasks import find_task, with_robot
 
-        world = replace(find_task(self.task), contact=self.contact)
+        kp_factor, kd_factor = ((1.0 - share, 1.0 + share) for share in (self.vary_kp, self.vary_kd))
+        world = replace(find_task(self.task), contact=self.contact, kp_factor=kp_factor, kd_factor=kd_factor)
         if self.robot is not None:
             world = with_robot(world, self.robot)
         if self.episode_seconds is not None:

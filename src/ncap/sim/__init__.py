@@ -1,8 +1,8 @@
 """Bodies: robots, terrains, and the batched simulator that moves them. Knows nothing of policies.
 
-`robot`, `a1` and `go` need NumPy only, so that a deployed policy does not load MuJoCo. Both data sheets are registered
-here, so that whoever imports anything of this room knows all robots. MuJoCo chooses how to draw when it is imported,
-and its own choice fails without a display: so the choice is made here, before anything else in this room.
+`robot`, `a1`, `go` and `legs` need NumPy only, so that a deployed policy does not load MuJoCo. Both data sheets are
+registered here, so that whoever imports anything of this room knows all robots. MuJoCo chooses how to draw when it is
+imported, and its own choice fails without a display: so the choice is made here, before anything else in this room.
 """
 
 import ctypes

@@ -66,5 +66,7 @@ def _turning(robot: Robot) -> Robot:
 
 GO1_TURNING: Final = _turning(GO1)
 GO2_TURNING: Final = _turning(GO2)
-for _robot in (GO1, GO1_TURNING, GO2, GO2_TURNING):
+GO2_NUMB: Final = replace(GO2, name="go2-numb", foot_sensors=False)
+"""A Go2 whose feet feel nothing: contact is estimated from its joint torques."""
+for _robot in (GO1, GO1_TURNING, GO2, GO2_TURNING, GO2_NUMB):
     ROBOTS[_robot.name] = _robot
