@@ -6,26 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ncap.deploy import stepped
+from ncap.deploy import dds_messages, stepped
 from ncap.deploy.contract import checksum
 from ncap.deploy.link import TwinLink
 from ncap.deploy.stepped import stepped_twin
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
 from ncap.experiments import deployment
-from ncap.experiments.deployment import (
-    GAPS,
-    SCHEDULE,
-    FlightBook,
-    FlightResult,
-    cells,
-    figure,
-    fly,
-    fly_all,
-    fly_once,
-    markdown,
-    run,
-)
+from ncap.experiments.deployment import GAPS, SCHEDULE, fly, fly_all, fly_once, run
+from ncap.experiments.flights import FlightBook, FlightResult, cells, figure, markdown
 from ncap.experiments.library import SCALES, Library
 from ncap.learn.executors import LocalExecutor
 from ncap.trained import find_policy, load
@@ -116,7 +105,7 @@ def test_table_csv_and_figure_show_every_flight(tmp_path):
 def test_finished_flights_are_not_flown_again_and_resumed_is_uninterrupted(tmp_path, monkeypatch):
     flown = []
 
-    def fake(policy, gap, seed, schedule):
+    def fake(policy, gap, seed, schedule, robot):
         flown.append((policy.name, gap, seed))
         if len(flown) == 4:
             raise KeyboardInterrupt
@@ -192,7 +181,7 @@ def test_a_smoke_is_one_short_flight_of_the_untrained_circuit(tmp_path, monkeypa
 
 
 def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkeypatch):
-    def fake(book, policies, gaps, seeds, schedule, say):
+    def fake(book, policies, gaps, seeds, schedule, say, robot):
         asked.append((len(gaps), len(seeds), schedule.policy))
         return [result(policy.name, gap, seed, 1.0) for policy in policies for gap in gaps for seed in seeds]
 
@@ -206,3 +195,36 @@ def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkey
         == "| gap | untrained | mlp-flat-walk | ncap-bumpy-walk | ncap-flat-walk | paper-bumpy-walk | paper-flat-walk |"
     )
     assert len(rows) == 27
+
+
+def test_another_robot_flies_with_its_own_messages_and_with_an_mlp_that_is_trained_for_it(tmp_path, monkeypatch):
+    trained, flown = [], []
+
+    class Trainer(Library):
+        def train(self, trainings):
+            trained.extend(trainings)
+            load("zero").save(tmp_path / "best.safetensors")
+            return [tmp_path]
+
+    def land(link, policy, gap, seed, schedule, command, robot):
+        flown.append((link.twin, policy.name, robot))
+        return result(policy.name, gap, seed, 1.0)
+
+    monkeypatch.setattr(deployment, "fly", land)
+    monkeypatch.setattr(deployment, "GAPS", {"none": GAPS["none"]})
+    monkeypatch.setattr(deployment, "SEEDS", (0,))
+    run(Trainer(tmp_path, LocalExecutor(1), 1, lambda line: None), replace(SCALES["laptop"], robot="go2"), tmp_path)
+    (mlp,) = trained
+    assert (mlp.robot, mlp.task, mlp.algorithm, mlp.kind) == ("go2", "flat-walk", "ppo", "mlp")
+    assert [name for _, name, _ in flown] == ["untrained", "ncap-go2-walk", "mlp-go2-flat-walk"]
+    for twin, _, robot in flown:
+        assert twin.world.robot.name == robot.name == "go2"
+        assert len(twin.advance(0.1)[0]) == dds_messages.STATE_BYTES
+    assert (tmp_path / "flights-go2.csv").exists()
+    assert (tmp_path / "deployment-go2.png").exists()
+
+
+def test_a_go2_walks_to_the_end_of_a_flight():
+    flight = fly_once("untrained", "all, mild", robot="go2", schedule=SHORT)
+    assert (flight.fell, flight.fault) == (False, "")
+    assert flight.distance > 0.2

@@ -222,8 +222,8 @@ def decode_command(data: bytes) -> Command:
     return Command(*(ours(floats[places[:_MOTORS]]) for places in (_Q, _KP, _KD)))
 
 
-WIRE: Final = Wire(encode_state, decode_command)
-"""The robot's side of these messages."""
+WIRE: Final = Wire(encode_state, decode_command, decode_state, remote_in, encode_command)
+"""These messages."""
 
 
 def _blank(layout: Layout, view: np.dtype[np.void]) -> tuple[NDArray[np.uint8], NDArray[np.void], NDArray[np.float32]]:

@@ -149,7 +149,7 @@ class SdkLink:
 
 
 class TwinLink:
-    """A twin in this process, in simulated time, which only `wait_until` moves."""
+    """A twin in this process, in simulated time, which only `wait_until` moves. Its messages are the twin's kind."""
 
     def __init__(self, twin: "Twin", *, paced: bool = False) -> None:
         """`paced`: simulated time is no faster than the clock, for a person who drives."""
@@ -164,9 +164,10 @@ class TwinLink:
 
     def wait_until(self, moment: float) -> None:
         """Simulate the twin until a moment of its time, s."""
+        wire = self.twin.wire
         for datagram in self.twin.advance(moment):
             try:
-                self._newest = Received(decode_state(datagram), self.twin.time, remote_in(datagram))
+                self._newest = Received(wire.decode_state(datagram), self.twin.time, wire.remote_in(datagram))
             except MalformedMessage:
                 self.malformed += 1
         if self._paced:
@@ -178,7 +179,7 @@ class TwinLink:
 
     def send(self, command: Command) -> None:
         """Send one command."""
-        self.twin.send(encode_command(command))
+        self.twin.send(self.twin.wire.encode_command(command))
 
     def truth(self) -> "Truth":
         """The simulated state of the twin, which sensors only approximate."""

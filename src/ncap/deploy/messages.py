@@ -124,12 +124,17 @@ class Command(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """A robot's side of a kind of messages: how it writes its states and reads commands."""
+    """A kind of messages: how a robot writes its states and reads commands, and how a commander does the reverse."""
 
     encode_state: Callable[[State, bytes], bytes]
     """From a state and the bytes of the remote."""
     decode_command: Callable[[bytes], Command]
     """Raises MalformedMessage for what is no command."""
+    decode_state: Callable[[bytes], State]
+    """Raises MalformedMessage for what is no state."""
+    remote_in: Callable[[bytes], bytes]
+    """The bytes of the remote in what is a state."""
+    encode_command: Callable[[Command], bytes]
 
 
 def damping_command() -> Command:
@@ -274,5 +279,5 @@ def swap_legs(values: Array) -> Array:
     return swapped
 
 
-WIRE: Final = Wire(encode_state, decode_command)
-"""The robot's side of these messages."""
+WIRE: Final = Wire(encode_state, decode_command, decode_state, remote_in, encode_command)
+"""These messages."""

@@ -117,7 +117,7 @@ class Twin:
         check_seed(seed)
         if lying not in ROLLED:
             raise unknown_name("part to lie on", lying, ROLLED)
-        self.gap, self._wire = gap or Gap(), wire
+        self.gap, self.wire = gap or Gap(), wire
         self.world = World(robot, terrain or Flat(), contact="default" if lying == "belly" else "released")
         self._model = self.world.variant(
             Variation(friction=self.gap.friction, trunk_mass_scale=self.gap.mass, terrain_seed=seed)
@@ -214,7 +214,7 @@ class Twin:
             if "deaf" in self._faults:
                 continue
             try:
-                command = self._wire.decode_command(datagram)
+                command = self.wire.decode_command(datagram)
             except MalformedMessage:
                 self.malformed += 1
                 continue
@@ -265,7 +265,7 @@ class Twin:
         tables = {"nan": position, "overspeed": velocity, "overtorque": torque, "hot": temperature}
         for fault in tables.keys() & faults.keys():
             tables[fault][-1, -1] = _BROKEN[fault]
-        encoded = self._wire.encode_state(
+        encoded = self.wire.encode_state(
             State(
                 tick=self._tick(),
                 quaternion=data.qpos[3:7],

@@ -1,37 +1,37 @@
 """Policies deployed to a robot that is not the one they were trained on (the paper's figure "Physical robot").
 
-The robot is a twin in another process, across a range of domain gaps. Everything between policy and motors is what a
-real robot gets: messages with checksums over LCM, the network's errors, calibration, safety layer, ramps. Only the time
-is simulated: both ends step together, so that an hour of flights takes minutes and ends the same every time. Finished
-flights are kept in flights.csv and not flown again.
+The robot is a twin across a range of domain gaps: an A1 in another process, any other robot in this one. Everything
+between policy and motors is what a real robot gets: messages with checksums (an A1's over LCM, a Go2's as DDS carries
+them), the network's errors, calibration, safety layer, ramps. Only the time is simulated: both ends step together, so
+that an hour of flights takes minutes and ends the same every time. Finished flights are kept in a CSV file and not
+flown again.
 """
 
-import csv
-import io
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.analysis import plots
 from ncap.deploy.contract import TICK, check_policy, checksum, robot_of
 from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Gap
-from ncap.deploy.link import Link
+from ncap.deploy.link import Link, TwinLink
 from ncap.deploy.loop import Deployment
 from ncap.deploy.phases import Schedule
+from ncap.deploy.serving import WIRES
 from ncap.deploy.stepped import stepped_twin
-from ncap.deploy.twin import Truth
+from ncap.deploy.twin import Truth, Twin
 from ncap.errors import UserError, unknown_name
+from ncap.experiments.flights import FlightBook, FlightResult, cells, figure, line, markdown
 from ncap.experiments.library import Library, Scale
-from ncap.files import read_text, write_whole
+from ncap.files import write_whole
 from ncap.report.tables import write_table
 from ncap.sim.a1 import A1
+from ncap.sim.robot import Robot, find_robot
 from ncap.trained import TrainedPolicy, find_policy, load, shipped_policies
 
 Array = NDArray[np.float64]
@@ -68,37 +68,16 @@ GAPS: Final = {
     "all, hard": Gap(latency=0.020, jitter=0.010, loss=0.05, noise=2.0, bias=2.0, mass=1.4, friction=0.5, strength=0.7),
 }
 """Gaps by name. Delays are those of either direction."""
+TASK: Final = "flat-walk"
+"""What an MLP is trained for."""
+SPEAKS_DDS: Final = "go2"
+"""How names of robots begin that have a Go2's messages; all others are given an A1's."""
 SEEDS: Final = (0, 1, 2)
 """Seeds of the flights across every gap."""
 COLLAPSED: Final = 0.15
 """Height of the trunk below which a robot does not stand, m; in the standing pose it is 0.34."""
 SCHEDULE: Final = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.3, policy=8.0, halt=0.01, sit=0.01, damping=0.01)
 """Phases of a flight, s."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FlightResult:
-    """Results of one flight, as the simulator saw it."""
-
-    policy: str
-    """Name of the policy, with its knock-outs."""
-    checksum: str
-    """Checksum of the policy's description and weights."""
-    gap: str
-    """One of GAPS."""
-    seed: int
-    planned: float
-    """Time for which the policy was to drive, s."""
-    seconds: float
-    """Time for which the policy drove, up to a fall or to the end, s."""
-    distance: float
-    """Straight distance from where the policy began, m."""
-    fell: bool
-    """Whether it tilted beyond 45°, touched the ground with the trunk, or sank to the ground."""
-    fault: str
-    """Kind of the fault for which the safety layer damped; empty if there was none."""
-    shake: float
-    """Root mean square of the trunk's roll and pitch rates, rad/s: small for a smooth walk."""
 
 
 class TruthfulLink(Link, Protocol):
@@ -154,13 +133,16 @@ def fly(
     seed: int,
     schedule: Schedule = SCHEDULE,
     command: float | None = None,
+    robot: Robot | None = None,
 ) -> FlightResult:
     """The results of one flight of a policy to a twin that differs by the gap of that name.
 
-    A policy that can be driven walks slowly, unless a command is given.
+    A policy that can be driven walks slowly, unless a command is given. The robot is the policy's own if none is given.
     """
     link = WatchedLink(twin)
-    link.flight = Deployment(link, policy, armed=True, schedule=schedule, seed=seed, command=command)
+    link.flight = Deployment(
+        link, policy, armed=True, schedule=schedule, seed=seed, command=command, robot=robot or robot_of(policy)
+    )
     try:
         outcome = link.flight.run()
     except UserError:
@@ -198,72 +180,37 @@ def fly_once(
     without: Sequence[str] = (),
     command: float | None = None,
     schedule: Schedule = SCHEDULE,
+    robot: str | None = None,
 ) -> FlightResult:
-    """The results of a single flight of a policy by its name, with a circuit, knock-outs or a command of choice."""
+    """The results of a single flight of a policy by its name, with a circuit, knock-outs or a command of choice.
+
+    Without a robot it is the policy's own in another process, otherwise that one in this process.
+    """
     if gap not in GAPS:
         raise unknown_name("gap", gap, GAPS)
     found = find_policy(policy, circuit=circuit, without=without, command=command)
     check_policy(found)
-    return _fly_to_new_twin(found, gap, check_seed(seed), schedule, command)
+    body = None if robot is None else find_robot(robot)
+    return _fly_to_new_twin(found, gap, check_seed(seed), schedule, command, body)
 
 
 def _fly_to_new_twin(
-    policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule, command: float | None = None
+    policy: TrainedPolicy,
+    gap: str,
+    seed: int,
+    schedule: Schedule,
+    command: float | None = None,
+    robot: Robot | None = None,
 ) -> FlightResult:
-    """One flight to a twin in another process over LCM."""
+    """One flight to a twin in another process over LCM, or to one of a given robot in this process."""
+    if robot is not None:
+        twin = Twin(GAPS[gap], seed=seed, robot=robot, wire=WIRES[robot.name.startswith(SPEAKS_DDS)])
+        return fly(TwinLink(twin), policy, gap, seed, schedule, command, robot)
     try:
-        with stepped_twin(GAPS[gap], seed, robot_of(policy)) as twin:
-            return fly(twin, policy, gap, seed, schedule, command)
+        with stepped_twin(GAPS[gap], seed, robot_of(policy)) as other:
+            return fly(other, policy, gap, seed, schedule, command)
     except ConnectionError as error:
         raise UserError(f"{error}: start the same command again, finished flights are kept") from None
-
-
-class FlightBook:
-    """Finished flights in a CSV file, one row each."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.flights()
-
-    def flights(self) -> list[FlightResult]:
-        """All flights in the file."""
-        if not self.path.exists():
-            return []
-        try:
-            return [_result(row) for row in csv.DictReader(io.StringIO(read_text(self.path)))]
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{self.path} is no table of flights ({error}): use another --out") from None
-
-    def find(self, policy: TrainedPolicy, gap: str, seed: int, schedule: Schedule) -> FlightResult | None:
-        """The flight of this policy, gap, seed and length; None if it is not finished."""
-        wanted = (policy.name, checksum(policy), gap, seed, schedule.policy)
-        for flight in self.flights():
-            if (flight.policy, flight.checksum, flight.gap, flight.seed, flight.planned) == wanted:
-                return flight
-        return None
-
-    def add(self, result: FlightResult) -> None:
-        """Add a finished flight, beside those that another process may have added meanwhile."""
-        writer = csv.writer(text := io.StringIO(), lineterminator="\n")
-        writer.writerow([field.name for field in fields(FlightResult)])
-        writer.writerows(astuple(flight) for flight in (*self.flights(), result))
-        write_whole(self.path, text.getvalue().encode())
-
-
-def _result(row: dict[str, Any]) -> FlightResult:
-    return FlightResult(
-        policy=row["policy"],
-        checksum=row["checksum"],
-        gap=row["gap"],
-        seed=int(row["seed"]),
-        planned=float(row["planned"]),
-        seconds=float(row["seconds"]),
-        distance=float(row["distance"]),
-        fell={"True": True, "False": False}[row["fell"]],
-        fault=row["fault"],
-        shake=float(row["shake"]),
-    )
 
 
 def fly_all(
@@ -273,6 +220,7 @@ def fly_all(
     seeds: Sequence[int],
     schedule: Schedule = SCHEDULE,
     say: Callable[[str], None] = lambda _: None,
+    robot: Robot | None = None,
 ) -> list[FlightResult]:
     """Results of every policy across every gap with every seed; what the book has is not flown again."""
     for policy in policies:
@@ -281,96 +229,41 @@ def fly_all(
     for policy, gap, seed in product(policies, gaps, seeds):
         result = book.find(policy, gap, seed, schedule)
         if result is None:
-            result = _fly_to_new_twin(policy, gap, seed, schedule)
+            result = _fly_to_new_twin(policy, gap, seed, schedule, robot=robot)
             book.add(result)
-            say(_line(result))
+            say(line(result))
         results.append(result)
     return results
 
 
-def cells(results: Sequence[FlightResult]) -> list[dict[str, object]]:
-    """A row per gap, a column per policy: mean distance, mean shake, falls and other faults."""
-    policies = list(dict.fromkeys(result.policy for result in results))
-    rows: list[dict[str, object]] = []
-    for gap in dict.fromkeys(result.gap for result in results):
-        row: dict[str, object] = {"gap": gap}
-        for policy in policies:
-            flights = [result for result in results if (result.policy, result.gap) == (policy, gap)]
-            cell = f"{np.mean([f.distance for f in flights]):.2f} m, {np.mean([f.shake for f in flights]):.2f} rad/s"
-            if falls := sum(f.fell for f in flights):
-                cell += f", {falls}/{len(flights)} fell"
-            stopped = sorted({f.fault for f in flights if f.fault and not f.fell})
-            row[policy] = cell + (f", damped: {', '.join(stopped)}" if stopped else "")
-        rows.append(row)
-    return rows
-
-
-def markdown(results: Sequence[FlightResult]) -> Iterator[str]:
-    """The lines of the table in docs/how-to/deploy.md, with falls in bold."""
-    rows = cells(results)
-    yield f"| {' | '.join(rows[0])} |"
-    yield "|---" * len(rows[0]) + "|"
-    for row in rows:
-        yield re.sub(r"\d+/\d+ fell", r"**\g<0>**", f"| {' | '.join(map(str, row.values()))} |")
-
-
-@plots.styled
-def figure(results: Sequence[FlightResult], path: Path) -> None:
-    """Draw distance and shake of every flight against the gap; a cross is a fall, a square a flight that was damped."""
-    gaps = list(dict.fromkeys(result.gap for result in results))
-    policies = list(dict.fromkeys(result.policy for result in results))
-    fig, axes = plots.figure(["distance shake"], size=(11, 0.28 * len(gaps) + 1.8), heights=(1,))
-    fig.suptitle(f"Deployed to a twin across {len(gaps)} gaps (× fell, □ damped)")
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-    for i, policy in enumerate(policies):
-        colour = colours[i % len(colours)]
-        for kind, marker in (("walked", "o"), ("fell", "x"), ("damped", "s")):
-            chosen = [r for r in results if r.policy == policy and _kind(r) == kind]
-            rows = [gaps.index(r.gap) + 0.22 * (i - (len(policies) - 1) / 2) for r in chosen]
-            for name in ("distance", "shake"):
-                values = [asdict(r)[name] for r in chosen]
-                face = "none" if kind == "damped" else colour
-                axes[name].scatter(values, rows, marker=marker, s=22, color=colour, facecolor=face, linewidths=1)
-        axes["distance"].scatter([], [], c=colour, s=22, label=policy)
-    for name, label in (("distance", "distance (m)"), ("shake", "roll and pitch rate, rms (rad/s)")):
-        axes[name].set(xlabel=label, ylim=(len(gaps) - 0.4, -0.6))
-        axes[name].set_xlim(left=0)
-        axes[name].set_yticks(range(len(gaps)), gaps if name == "distance" else [""] * len(gaps))
-        axes[name].grid(color="#E5E5E5", linewidth=0.6)
-        axes[name].set_axisbelow(True)
-    fig.legend(loc="outside lower center", ncols=len(policies), frameon=False)
-    plots.save_both(fig, path)
-
-
-def _kind(result: FlightResult) -> str:
-    return "fell" if result.fell else "damped" if result.fault else "walked"
-
-
-def _line(result: FlightResult) -> str:
-    end = f"{_kind(result)} {result.fault}"
-    return f"{result.policy:<18} {result.gap:<14} {result.seed}  {result.distance:6.2f} m  {end}"
-
-
-def walkers() -> list[TrainedPolicy]:
-    """The untrained circuit and the shipped policies that were trained to walk with an A1, whose messages are flown."""
+def walkers(robot: str = A1.name) -> list[TrainedPolicy]:
+    """The untrained circuit and the shipped policies that were trained to walk with a robot."""
     shipped = (load(name) for name in shipped_policies() if name.endswith("-walk"))
-    return [load("untrained"), *(policy for policy in shipped if robot_of(policy).name == A1.name)]
+    return [load("untrained"), *(policy for policy in shipped if robot_of(policy).name == robot)]
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Fly what is missing, then write the table (CSV, Markdown) and the figure.
+    """Fly what is missing, then write the table (CSV, Markdown) and the figure, with the name of a robot behind theirs.
 
-    At a scale whose test episodes are shorter than a flight, only the untrained circuit flies, once, for that long.
+    At a scale whose test episodes are shorter than a flight, only the untrained circuit flies, once, for that long. For
+    a robot other than the A1 an MLP is trained first, by PPO.
     """
     whole = scale.test_seconds >= SCHEDULE.policy
+    suffix = "" if scale.robot is None else f"-{Path(scale.robot).stem}"
+    robot = None if scale.robot is None else find_robot(scale.robot)
+    pilots = walkers(A1.name if robot is None else robot.name) if whole else [load("untrained")]
+    if robot is not None and whole:
+        (place,) = library.train(replace(scale, seeds=1, runs={}).trainings(TASK, "mlp-ppo"))
+        pilots.append(replace(load(place), name=f"mlp{suffix}-flat-walk"))
     results = fly_all(
-        FlightBook(out / "flights.csv"),
-        walkers() if whole else [load("untrained")],
+        FlightBook(out / f"flights{suffix}.csv"),
+        pilots,
         list(GAPS) if whole else ["none"],
         SEEDS if whole else SEEDS[:1],
         SCHEDULE if whole else replace(SCHEDULE, policy=scale.test_seconds),
         library.say,
+        robot,
     )
-    write_table(out / "deployment.csv", cells(results))
-    write_whole(out / "deployment.md", ("\n".join(markdown(results)) + "\n").encode())
-    figure(results, out / "deployment.png")
+    write_table(out / f"deployment{suffix}.csv", cells(results))
+    write_whole(out / f"deployment{suffix}.md", ("\n".join(markdown(results)) + "\n").encode())
+    figure(results, out / f"deployment{suffix}.png")

@@ -34,7 +34,7 @@ DEAF: Final = 1e9
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Train what is missing, play it, and write the table of docs/robots.md."""
+    """Train what is missing, play it, and write the table of docs/reference/robots.md."""
     name, rows = scale.robot or ROBOT, []
     worlds = conditions(name)
     for condition, settings in TRAININGS.items():

@@ -103,7 +103,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "bodies": Experiment(run=bodies.run, any_robot=True, only_by_name=True),
     "gains": Experiment(run=gains.run, tasks=(gains.TASK,), any_robot=True, only_by_name=True),
     "transfer": Experiment(run=transfer.run, tasks=(transfer.TASK,), any_robot=True, only_by_name=True),
-    "deployment": Experiment(run=deployment.run, only_by_name=True),
+    "deployment": Experiment(run=deployment.run, any_robot=True, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
 

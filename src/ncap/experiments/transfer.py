@@ -32,7 +32,7 @@ COLOURS: Final = dict(zip(STARTS, ("#777777", "#0072B2", "#E69F00", "#D55E00"), 
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Play and train what is missing, then write the table and the figure of docs/robots.md."""
+    """Play and train what is missing, then write the table and the figure of docs/reference/robots.md."""
     rows = []
     for name in (scale.robot,) if scale.robot else ROBOTS:
         task = with_robot(TASKS[TASK], find_robot(name))
