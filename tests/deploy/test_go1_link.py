@@ -99,7 +99,7 @@ def test_other_addresses_are_refused_by_a_sentence(url):
 
 def test_without_the_module_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, MODULE, None)
-    with pytest.raises(UserError, match=r"pip install 'ncap\[go1\]'"):
+    with pytest.raises(UserError, match="needs the extra go1: "):
         open_link("go1://", 0, GO1)
 
 

@@ -170,6 +170,8 @@ def test_a_dry_run_does_everything_but_send():
     assert link.twin.truth().trunk_touches
     assert [name for name, _ in outcome.phases][-4:] == ["policy", "halt", "sit", "damping"]
     assert any("would send: thigh" in line for line in lines)
+    calves = np.round(link.twin.truth().joint_position[:, 2], 2).tolist()  # as it lies, whatever would be sent
+    assert any(f"calf {calves} rad; feet" in line for line in lines if "measured: hip" in line)
 
 
 def test_one_stop_sits_down_and_a_second_damps_at_once():

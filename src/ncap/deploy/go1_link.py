@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from ncap.deploy.messages import LOW_LEVEL, MOTOR_ON, Command, state_from_sdk, theirs
 from ncap.deploy.safety import Received
 from ncap.errors import UserError
+from ncap.extras import missing_extra
 
 MODULE: Final = "unitree_legged_sdk.robot_interface"
 LARGEST_PORT: Final = 65_535
@@ -58,7 +59,7 @@ def import_module() -> Any:
     try:
         return importlib.import_module(MODULE)
     except ImportError:
-        raise UserError("a go1:// link needs Unitree's module: pip install 'ncap[go1]' (Linux only)") from None
+        raise missing_extra("a go1:// link", "go1") from None
 
 
 class Go1Link:

@@ -334,6 +334,12 @@ class Deployment:
                 f" calf {np.round(command.position[:, 2], 2).tolist()} rad; hottest motor"
                 f" {state.temperature.max():.0f} °C{' (WARM)' if self.safety.warm else ''}"
             )
+            if not self.armed:  # a dry run is for comparing these with the robot
+                names = ("hip", "thigh", "calf")
+                angles = " ".join(
+                    f"{n} {np.round(q, 2).tolist()}" for n, q in zip(names, state.joint_position.T, strict=True)
+                )
+                self._say(f"  measured: {angles} rad; feet {np.round(self._foot_force(state)).tolist()} N")
 
     def _record(self, command: Command) -> None:
         received, recorder = self.link.newest(), self._recorder

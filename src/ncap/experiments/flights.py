@@ -109,7 +109,7 @@ def cells(results: Sequence[FlightResult]) -> list[dict[str, object]]:
 
 
 def markdown(results: Sequence[FlightResult]) -> Iterator[str]:
-    """The lines of the table in docs/how-to/deploy.md, with falls in bold."""
+    """The lines of the table in docs/results/deployment.md, with falls in bold."""
     rows = cells(results)
     yield f"| {' | '.join(rows[0])} |"
     yield "|---" * len(rows[0]) + "|"
