@@ -1,7 +1,10 @@
 """What the site adds to the pages: files of the repository that pages link to, and the commands' own help."""
 
+import contextlib
+import io
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +18,10 @@ DOCS: Final = ROOT / "docs"
 KEPT_AT: Final = "repository"
 """Folder of the site with what lies outside docs/."""
 LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+COMMANDS: Final = "<!-- commands -->"
+"""What a page says where the commands' help belongs."""
+WIDTH: Final = "100"
+"""Columns of a command's help."""
 
 
 def outside(source: Path, link: str) -> Path | None:
@@ -46,4 +53,23 @@ def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", fil
         found = outside(source, match[1])
         return os.path.relpath(DOCS / KEPT_AT / found.relative_to(ROOT), source.parent) if found else match[1]
 
-    return LINK.sub(kept, markdown)
+    return LINK.sub(kept, markdown).replace(COMMANDS, "\n".join(commands()) if COMMANDS in markdown else "")
+
+
+def commands() -> Iterator[str]:
+    """Yield the lines of the reference of all commands: a heading and its --help for each."""
+    from ncap import cli
+
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = WIDTH
+    try:
+        for name in cli.app._subcommands:
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+                cli.main([name, "--help"])
+            yield f"## ncap {name}\n\n```text\n{said.getvalue().strip()}\n```\n"
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before

@@ -101,12 +101,12 @@ def all_options() -> frozenset[str]:
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with the files that the pages call mine."""
+    """Work in a folder with the files that the pages call mine."""
     ncap.save_circuit(ncap.animal(), tmp_path / "my.json")
     sheet = describe_robot(ncap.ROBOTS["a1"])
     (tmp_path / "mine.json").write_text(json.dumps(sheet), "utf-8")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_anchors_are_made_as_on_the_site():
@@ -130,7 +130,8 @@ def test_every_link_leads_to_a_file_and_to_a_heading_that_exist():
     assert broken == []
 
 
-def test_every_command_in_a_block_is_one_that_the_command_line_understands(desk):
+@pytest.mark.usefixtures("desk")
+def test_every_command_in_a_block_is_one_that_the_command_line_understands():
     lines = [(page, line) for page in PAGES for block in FENCE.finditer(page.read_text("utf-8"))
              for line in commands_in(block[3])]  # fmt: skip
     assert len(lines) > 50
@@ -138,7 +139,8 @@ def test_every_command_in_a_block_is_one_that_the_command_line_understands(desk)
     assert {line: said for line, said in wrong.items() if said} == {}
 
 
-def test_every_command_in_a_sentence_has_options_that_exist(desk):
+@pytest.mark.usefixtures("desk")
+def test_every_command_in_a_sentence_has_options_that_exist():
     wrong, seen = [], 0
     for page in PAGES:
         for span in {" ".join(found.split()) for found in SPAN.findall(prose(page))}:

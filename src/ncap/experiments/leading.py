@@ -93,7 +93,7 @@ def changed(spec: CircuitSpec, condition: Condition) -> CircuitSpec:
 
 
 def _row(found: Evaluation) -> dict[str, object]:
-    gait = found.walk
+    gait = found.gait
     return {
         "return": found.return_mean,
         "falls": found.falls,
