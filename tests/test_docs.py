@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,6 +177,13 @@ def test_python_in_the_pages_is_python_and_uses_names_that_the_front_door_has():
             names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
                      and isinstance(node.value, ast.Name) and node.value.id == "ncap"}  # fmt: skip
             assert names <= {*ncap.__all__, "learn"}, f"{name_of(page)}: {names - set(ncap.__all__)}"
+
+
+def test_the_install_page_has_every_extra():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    table = (DOCS / "start" / "install.md").read_text("utf-8").split("## Extras")[1].split("\n\n")[2]
+    assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == sorted(extras)
 
 
 def test_every_test_in_the_table_of_faults_exists():
