@@ -50,7 +50,7 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["bench", "--robot", "spot"], "'spot'", "go1"),
         (["reproduce", "bodies", "--robot", "spot"], "'spot'", "go2"),
         (["reproduce", "driving", "--robot", "go2"], "driving is about the A1", "performance, footfalls"),
-        (["evaluate", "zero", "--task", "swim"], "'swim'", "flat-walk"),
+        (["evaluate", "zero", "--task", "fly"], "'fly'", "flat-walk"),
         (["evaluate", "zero", "--task", "none.py"], "'none.py'", "no such file"),
         (["evaluate", "zero", "--contact", "soft"], "'soft'", "elliptic"),
         (["evaluate", "untrained", "--without", "V7"], "'V7'", "homolateral"),

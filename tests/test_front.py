@@ -107,7 +107,7 @@ def test_a_circuit_is_edited_saved_and_put_into_a_body(short, tmp_path):
         (lambda: ncap.rollout(SHORT, "untrained", seeds=[-3]), "a seed is a number from 0 on, not -3"),
         (lambda: ncap.rollout(SHORT, "zero", seeds=[0], threads=0), "at least one thread is needed, not 0"),
         (lambda: ncap.evaluate("zero", SHORT, seeds=[0], threads=-1), "at least one thread is needed, not -1"),
-        (lambda: ncap.rollout("swim", "zero"), "unknown task 'swim'; valid: flat-walk"),
+        (lambda: ncap.rollout("fly", "zero"), "unknown task 'fly'; valid: flat-walk"),
         (lambda: ncap.load("horse"), "unknown policy 'horse'; valid: zero, random, untrained"),
         (lambda: ncap.rollout(SHORT, "zero", seeds=[0], record=["mood"]), "unknown signal 'mood'; valid"),
         (lambda: ncap.rollout(SHORT, "untrained", seeds=[0], command={"turn": 1.0}), "unknown command 'turn'; valid"),

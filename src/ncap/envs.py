@@ -16,6 +16,8 @@ EPISODE_STEPS: Final = {
     "bumpy-run": 500,
     "flat-drive": 667,
     "bumpy-drive": 667,
+    "swim": 1000,
+    "navigate": 1000,
 }
 """Control steps of an episode of every task."""
 IDS: Final = {name: f"ncap/{name.title().replace('-', '')}-v0" for name in EPISODE_STEPS}

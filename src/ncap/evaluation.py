@@ -1,4 +1,7 @@
-"""How well a policy does on a task: return, falls, speed, cost of transport, and the gait, which the return hides."""
+"""How well a policy does on a task: return, falls, speed, cost of transport, and the gait, which the return hides.
+
+A body without feet has no gait; it undulates.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,16 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis.driving import SETTLING, tracking_errors, wish_spans
-from ncap.analysis.gaits import MIN_CONCENTRATION, Gait, circular_mean, footfall_error, measure_footfalls
+from ncap.analysis.gait_summary import GaitSummary as GaitSummary
+from ncap.analysis.gait_summary import summarise_gaits as summarise_gaits
+from ncap.analysis.gaits import Gait, footfall_error, measure_footfalls
 from ncap.analysis.motion import action_rate, smoothness, sway_deg
 from ncap.analysis.rhythm import rhythm_gaits
+from ncap.analysis.undulation import Undulation, measure_undulation, summarise_undulations
 from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.errors import UserError
 from ncap.plan import LEGS
 from ncap.policies.brainstem import STANDING, Brainstem, can_be_driven
 from ncap.policies.controller import Command, Controller, check_seeds
 from ncap.policies.ncap import NCAPPolicy
+from ncap.policies.seeker import Guide, Seeker, can_seek
 from ncap.rollouts import Episodes, rollout
+from ncap.sim.bodies import find_body
 from ncap.tasks import TASKS, Task, build, find_task, with_robot
 
 Array = NDArray[np.float64]
@@ -34,46 +42,13 @@ DEFAULT_TASK: Final = "flat-walk"
 """Task of a policy that was not trained."""
 FOOTFALLS: Final = ("foot_force", "neurons")
 """Signals that `footfall_errors` needs."""
-RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action")
+RECORDED: Final = ("foot_force", "torque", "joint_velocity", "velocity", "up", "action", "joint_position", "target")
 DRIVEN: Final = ("angular_velocity", "wanted")
 """What is recorded beside it where wishes change."""
 SHORTEST_WISH: Final = 3.0
 """Shortest time of a wish whose gait is looked at, s."""
 COMMAND_STEP: Final = 0.05
 """Commands of wishes are rounded to multiples of this, to know the circuit's own gait."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GaitSummary:
-    """The gaits of some episodes: the commonest one, and numbers over all of them.
-
-    Only the phases are means over the episodes that have the commonest gait: those of different gaits have no mean.
-    """
-
-    label: str
-    share: float
-    """Share of the episodes that have this gait."""
-    frequency_hz: float
-    """Stride frequency, mean over all episodes with strides, Hz."""
-    duty: float
-    """Share of the time that a foot is on the ground, mean over feet and all episodes."""
-    left_right_phase: tuple[float, float] | None
-    """Fore, hind; None when the legs do not step."""
-    fore_hind_phase: tuple[float, float] | None
-    """Left, right."""
-    concentration: float
-    """R of the least regular pair of legs, median over all episodes."""
-    regular_share: float
-    """Share of all episodes whose legs keep their phases, R ≥ 0.8."""
-    touchdowns_per_stride: float
-    """How often a foot comes down in a stride, mean over feet and all episodes with strides."""
-    commanded: str | None = None
-    """The gait of the circuit alone at this command; "by speed" where wishes change, and each has its own; None without
-    a circuit."""
-    commanded_share: float | None = None
-    """Share of all episodes with the commanded gait."""
-    rhythm_ratio: float | None = None
-    """Stride frequency of the body over that of the circuit alone, mean over all episodes: 1 when the rhythm leads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +76,12 @@ class Evaluation:
     """Mean |change| of an action from one control step to the next."""
     smoothness: float | None
     """Log dimensionless jerk of the forward speed over strides, mean over episodes with strides; higher is smoother."""
-    gait: GaitSummary
+    gait: GaitSummary | None
+    """None for a body without feet."""
+    undulation: Undulation | None = None
+    """Of a body without feet."""
+    reached: int | None = None
+    """Episodes in which the nose came to the target; None without one."""
     error_vel_x: float | None = None
     """Where wishes change: mean |error| of the forward speed over strides, without a wish's first second, m/s."""
     error_yaw: float | None = None
@@ -110,6 +90,13 @@ class Evaluation:
     """Wishes that were played."""
     yaw_rate_mean: float | None = None
     """Mean yaw rate, positive to the left, rad/s."""
+
+    @property
+    def walk(self) -> GaitSummary:
+        """The gait, of a body that has feet."""
+        if self.gait is None:
+            raise UserError(f"{self.policy} on {self.task}: a body without feet has no gait")
+        return self.gait
 
 
 class Player(Protocol):
@@ -164,6 +151,8 @@ def task_for(player: Player, task: str | Task | None = None, robot: str | None =
     body = robot or player.about.get("robot")
     if robot is None and str(body).endswith(".py"):
         raise UserError(f"{player.name} was trained with the robot of {body!r}: say --robot")
+    if robot is None and task is not None and body is not None and find_body(body).plan.kind != found.robot.plan.kind:
+        body = None  # it was trained with a body that is none for this task; whether it fits is for the policy to say
     if body is not None and body != found.robot.name:
         found = with_robot(found, body)
     if not np.isclose(player.policy.control_dt, found.control_dt):
@@ -173,11 +162,18 @@ def task_for(player: Player, task: str | Task | None = None, robot: str | None =
     return found
 
 
-def own_command(player: Player, task: Task) -> float | Brainstem | None:
+def own_command(player: Player, task: Task) -> float | Guide | None:
     """The command of a policy on a task: its own (None) if it was trained, otherwise the one that suits the task.
 
-    Where a task's wishes change, a brainstem follows them. A circuit that cannot turn is refused.
+    Where a task's wishes change, a brainstem follows them, and where it has a target, a seeker leads there. A circuit
+    that cannot turn is refused.
     """
+    if task.target is not None and isinstance(player.policy, NCAPPolicy):
+        if not can_seek(player.policy.circuit):
+            raise UserError(
+                f"{player.name} cannot turn, as {task.name} asks: --circuit swimmer-turning has such commands"
+            )
+        return Seeker()
     if task.drive is not None and isinstance(player.policy, NCAPPolicy):
         if not can_be_driven(player.policy.circuit):
             raise UserError(f"{player.name} cannot turn or stop, as {task.name} asks: its circuit has no such commands")
@@ -207,15 +203,17 @@ def evaluate(
     speed = float(np.nanmean(episodes.signals["velocity"][..., 0]))
     mean = stats.estimate(episodes.returns)
     gaits = foot_gaits(task, episodes)
-    if isinstance(said, Brainstem):
+    if not gaits:
+        summary = None
+    elif isinstance(said, Brainstem):
         summary = _gaits_of_wishes(player, task, episodes)
     else:
-        summary = summarise_gaits(gaits, commanded_gait(player, said))
+        summary = summarise_gaits(gaits, None if isinstance(said, Seeker) else commanded_gait(player, said))
     sway = np.array([sway_deg(up) for up in _lived(episodes, "up")])
     rates = [action_rate(action) for action in _lived(episodes, "action")]
     jerks = [
         smoothness(velocity[:, 0], task.control_dt, gait.frequency_hz)
-        for velocity, gait in zip(_lived(episodes, "velocity"), gaits, strict=True)
+        for velocity, gait in zip(_lived(episodes, "velocity"), gaits, strict=False)
     ]
     smooth = [jerk for jerk in jerks if jerk is not None]
     return Evaluation(
@@ -234,8 +232,22 @@ def evaluate(
         action_rate=float(np.mean(rates)),
         smoothness=float(np.mean(smooth)) if smooth else None,
         gait=summary,
+        undulation=None if gaits else _undulation(task, episodes),
+        reached=None if task.target is None else _reached(episodes, task.target.radius),
         **_driving(task, episodes),
     )
+
+
+def _undulation(task: Task, episodes: Episodes) -> Undulation | None:
+    """The undulation of all episodes in which there is one."""
+    bends = [bend[..., 0] for bend in _lived(episodes, "joint_position") if len(bend) > 2]
+    found = [wave for bend in bends if (wave := measure_undulation(bend, task.control_dt)) is not None]
+    return summarise_undulations(found) if found else None
+
+
+def _reached(episodes: Episodes, radius: float) -> int:
+    """In how many episodes the nose came so near to the target, m."""
+    return sum(bool((np.linalg.norm(way, axis=1) <= radius).any()) for way in _lived(episodes, "target"))
 
 
 def _driving(task: Task, episodes: Episodes) -> dict[str, Any]:
@@ -331,7 +343,9 @@ def transport_cost(task: Task, episodes: Episodes, speed: float) -> float | None
 
 
 def foot_gaits(task: Task, episodes: Episodes) -> list[Gait]:
-    """The gait of every episode, from its foot forces after the first seconds."""
+    """The gait of every episode, from its foot forces after the first seconds; none of a body without feet."""
+    if not task.robot.feet:
+        return []
     settled = round(GAIT_FROM / task.control_dt)
     return [
         foot_gait(force[settled:lived], task.control_dt)
@@ -352,39 +366,4 @@ def footfall_errors(policy: NCAPPolicy, episodes: Episodes) -> Array:
             footfall_error(force > STANCE_FORCE, neurons[:, extensors] > EXTENSOR_STANCE)
             for force, neurons in zip(_lived(episodes, "foot_force"), _lived(episodes, "neurons"), strict=True)
         ]
-    )
-
-
-def summarise_gaits(gaits: Sequence[Gait], commanded: Gait | None = None) -> GaitSummary:
-    """The summary of the gaits of some episodes, beside the gait of the circuit alone if it is known."""
-    label, count = Counter(gait.label for gait in gaits).most_common(1)[0]
-    chosen = [gait for gait in gaits if gait.label == label]
-    stepping = [gait for gait in gaits if gait.frequency_hz > 0]
-    frequency = float(np.mean([gait.frequency_hz for gait in stepping])) if stepping else 0.0
-    share = ratio = None
-    if commanded is not None:
-        share = sum(gait.label == commanded.label for gait in gaits) / len(gaits)
-        if stepping and commanded.frequency_hz > 0:
-            ratio = frequency / commanded.frequency_hz
-
-    def phases(name: str) -> tuple[float, float] | None:
-        having = [gait for gait in chosen if gait.frequency_hz > 0]
-        if not having:
-            return None
-        first, second = (circular_mean(np.array([getattr(gait, name)[i] for gait in having]))[0] for i in (0, 1))
-        return first, second
-
-    return GaitSummary(
-        label=label,
-        share=count / len(gaits),
-        frequency_hz=frequency,
-        duty=float(np.mean([gait.duty for gait in gaits])),
-        left_right_phase=phases("left_right_phase"),
-        fore_hind_phase=phases("fore_hind_phase"),
-        concentration=float(np.median([gait.concentration for gait in gaits])),
-        regular_share=float(np.mean([gait.concentration >= MIN_CONCENTRATION for gait in gaits])),
-        touchdowns_per_stride=float(np.mean([gait.touchdowns_per_stride for gait in stepping])) if stepping else 0.0,
-        commanded=None if commanded is None else commanded.label,
-        commanded_share=share,
-        rhythm_ratio=ratio,
     )

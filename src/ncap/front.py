@@ -18,8 +18,8 @@ from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError
 from ncap.evaluation import Evaluation, known_task, own_command, task_for
 from ncap.evaluation import evaluate as evaluate_player
-from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import Command, Controller, check_seeds, finite
+from ncap.policies.seeker import Guide
 from ncap.rollouts import Episodes
 from ncap.tasks import Task
 from ncap.trained import TrainedPolicy, load
@@ -49,7 +49,7 @@ def rollout(
     policy: PolicyOrName | Controller,
     seeds: Sequence[int] = range(5),
     *,
-    command: Command | Brainstem | None = None,
+    command: Command | Guide | None = None,
     threads: int = 1,
     record: Sequence[str] = (),
 ) -> Episodes:
@@ -58,6 +58,7 @@ def rollout(
     if isinstance(policy, str | Path | TrainedPolicy):
         player = _loaded(policy)
         world = task_for(player, task)
+        player = player.on(world)
         command = own_command(player, world) if command is None else command
         controller = player.controller(len(seeds))
     else:
@@ -77,7 +78,8 @@ def evaluate(
 ) -> Evaluation:
     """Measure a policy on a task, by default the one that it was trained for: return, falls, speed, cost, gait."""
     player = _loaded(policy)
-    return evaluate_player(player, task_for(player, task), seeds, command=command, threads=threads)
+    world = task_for(player, task)
+    return evaluate_player(player.on(world), world, seeds, command=command, threads=threads)
 
 
 def train(training: "Training", folder: str | Path, *, threads: int = 2) -> TrainedPolicy:
@@ -100,7 +102,8 @@ def lesion(
     from ncap.lesions import lesion as measure
 
     player = _loaded(policy)
-    return measure(player, task_for(player, task), without, commands, seeds, threads=threads)
+    world = task_for(player, task)
+    return measure(player.on(world), world, without, commands, seeds, threads=threads)
 
 
 def write_replay(recording: "Recording", path: str | Path) -> None:

@@ -138,7 +138,7 @@ class ParamSpace:
 def _block(name: str, numbers: Sequence[Number], copies: int) -> Block:
     """A matrix where the labels are all pairs of some targets and some sources in order, otherwise a list."""
     labels = [number.label for number in numbers]
-    axes = tuple(tuple(dict.fromkeys(part)) for part in zip(*labels, strict=True))
+    axes = tuple(tuple(dict.fromkeys(part)) for part in zip(*labels, strict=False))
     if labels != [(a, b) for a in axes[0] for b in axes[-1]]:
         axes = (tuple(" < ".join(label) for label in labels),)
     shape = tuple(len(axis) for axis in axes)

@@ -27,9 +27,20 @@ class BodyPlan:
     """For every route, where a projection that starts at a site arrives. Sites from which none starts are absent."""
     groups: Mapping[str, Mapping[str, tuple[str, ...]]]
     """For every way to divide the body ("side", "girdle"), the sites of each part ("L", "R"; "fore", "hind")."""
+    joints: tuple[str, ...] = ()
+    """Joints of a site. A motor neuron moves the joint whose name it has."""
+    senses: tuple[str, ...] = ()
+    """What a site feels itself, each in [-1, 1]. A circuit hears it split into its negative and positive part."""
+    posture: tuple[str, ...] = ()
+    """What a site knows of the whole body, each in [-1, 1], with its sign."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.sites))
+
+    @property
+    def kind(self) -> str:
+        """What plans of the same make have in common: quadruped, chain."""
+        return self.name.partition("-")[0]
 
     @property
     def divisions(self) -> tuple[str, ...]:
@@ -70,13 +81,19 @@ QUADRUPED: Final = BodyPlan(
         "side": {"L": ("FL", "HL"), "R": ("FR", "HR")},
         "girdle": {"fore": ("FL", "FR"), "hind": ("HL", "HR")},
     },
+    joints=("hip", "thigh", "calf"),
+    senses=(
+        *(f"{joint} {kind}" for kind in ("position", "torque", "velocity") for joint in ("hip", "thigh", "calf")),
+        "foot",
+    ),
+    posture=("roll", "roll rate", "pitch", "pitch rate"),
 )
 """Four legs: front and hind, left and right."""
 LEGS: Final = QUADRUPED.sites
 
 
 def chain(segments: int) -> BodyPlan:
-    """A row of segments from head to tail, s1 to sN, as of a worm or a swimmer."""
+    """A row of segments from head to tail, s1 to sN, as of a worm or a swimmer, each with a joint in front of it."""
     if segments < 1:
         raise UserError(f"a chain needs at least one segment, not {segments}")
     sites = tuple(f"s{i + 1}" for i in range(segments))
@@ -89,6 +106,8 @@ def chain(segments: int) -> BodyPlan:
             "headward": dict(pairwise(sites[::-1])),
         },
         groups={},
+        joints=("bend",),
+        senses=("bend", "bend rate", "forward", "sideways", "turning"),
     )
 
 

@@ -1,8 +1,8 @@
 """One episode kept to be looked at, with the robot, the ground and the circuit that it was played with.
 
 `record` plays one, a robot's flight recorder writes one, replays and videos draw one. Shapes: T control steps, N
-neurons of the rhythm generator, legs in the order of the body plan; SI units. The simulator is imported only where an
-episode is played or a task looked up, because the machine beside a robot has none.
+neurons of the rhythm generator, sites (legs) in the order of the body plan; SI units. The simulator is imported only
+where an episode is played or a task looked up, because the machine beside a robot has none.
 
 Recordings are sent around, so a file is not trusted: `Recording.load` gives one that can be drawn, or a sentence.
 """
@@ -22,12 +22,14 @@ from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.tables import circuit_from, describe_circuit
 from ncap.errors import UserError, unknown_name
 from ncap.files import decode, read_tensors, shown, write_tensors
-from ncap.plan import LEGS, QUADRUPED
-from ncap.policies.brainstem import Brainstem
+from ncap.plan import QUADRUPED
 from ncap.policies.controller import Command, Controller
 from ncap.policies.ncap import NCAPController, NCAPPolicy
-from ncap.sim.robot import Robot, describe_robot, robot_from
-from ncap.sim.terrain import CELLS_PER_BUMP, Bumpy, Flat, Grid, Terrain
+from ncap.policies.seeker import Guide
+from ncap.sim.bodies import body_from, describe_body
+from ncap.sim.body import Body
+from ncap.sim.robot import Robot
+from ncap.sim.terrain import CELLS_PER_BUMP, Bumpy, Flat, Grid, Terrain, Water
 from ncap.trained import TrainedPolicy, load
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-JOINTS: Final = 3
-"""Joints of a leg."""
 LONGEST: Final = 50_000
 """Longest recording that is read, control steps: 25 minutes of a robot that acts every 0.03 s."""
 LARGEST: Final = 1e6
@@ -45,17 +45,10 @@ MOST_ROWS: Final = 2_000
 """Most rows of a circuit's table, and most neurons, that are read."""
 MOST_POINTS: Final = 4_000_000
 """Most points of a height field that are read."""
-_SIGNALS: Final = {
-    "position": (3,),
-    "quaternion": (4,),
-    "joint_position": (len(LEGS), JOINTS),
-    "foot_force": (len(LEGS),),
-    "velocity": (3,),
-    "action": (len(LEGS), JOINTS),
-}
-"""Signals of every episode, and the shape of one step of them."""
+_SIGNALS: Final = ("position", "quaternion", "joint_position", "foot_force", "velocity", "action")
+"""Signals of every episode."""
 _FACTS: Final = ("title", "task", "seed", "control_dt", "target_speed", "neuron_names", "signal_names")
-_TERRAINS: Final = {"flat": Flat, "bumpy": Bumpy}
+_TERRAINS: Final = {"flat": Flat, "bumpy": Bumpy, "water": Water}
 """Terrains that are stored by their numbers; any other is stored by its heights."""
 _BOUNDS: Final = {"seed": (0, 2**63), "control_dt": (1e-4, 1.0), "target_speed": (0.0, 100.0)}
 _FORBIDDEN: Final = re.compile(
@@ -138,7 +131,7 @@ class Recording:
     S = 0 where this was not recorded."""
     signal_names: tuple[str, ...] = ()
     """Names of the columns of `signals`: turn.L, roll.FL, afferent_flexor.FL, …"""
-    robot: Robot | None = None
+    robot: Body | None = None
     """The robot, in a file with the text of its model; None in recordings of the first version: an A1."""
     terrain: Terrain | None = None
     """The ground; None in recordings of the first version: the task's own."""
@@ -156,7 +149,7 @@ class Recording:
         if self.signal_names:
             tensors["signals"] = self.signals
         if self.robot is not None:
-            about["robot"] = describe_robot(self.robot)
+            about["robot"] = describe_body(self.robot)
         if self.circuit is not None:
             about["circuit"] = describe_circuit(self.circuit)
         if self.terrain is not None:
@@ -173,13 +166,14 @@ class Recording:
             raise UserError(f"{path} holds no recording")
         try:
             about = decode(_About, description["recording"], "its description")
-            signals = _signals_from(tensors, len(about.neuron_names), len(about.signal_names))
-            circuit = _circuit_from(about.circuit, len(signals["numbers"]))
+            robot = _robot_from(about.robot)
+            signals = _signals_from(tensors, len(about.neuron_names), len(about.signal_names), robot)
+            circuit = _circuit_from(about.circuit, len(signals["numbers"]), robot)
             if about.terrain is None or about.target_speed is None:
                 _check_task(about.task)  # whose ground and speed are meant
             values: dict[str, Any] = signals | {name: getattr(about, name) for name in _FACTS}
             terrain = _terrain_from(about.terrain, tensors.get("heights"))
-            return cls(**values, robot=_robot_from(about.robot), terrain=terrain, circuit=circuit)
+            return cls(**values, robot=robot, terrain=terrain, circuit=circuit)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
 
@@ -199,7 +193,7 @@ def record(
     seed: int = 0,
     title: str | None = None,
     *,
-    command: Command | Brainstem | None = None,
+    command: Command | Guide | None = None,
 ) -> Recording:
     """Play one episode, up to a fall or to its end, and keep it.
 
@@ -216,7 +210,9 @@ def record(
         player = load(player)
     numbers = np.zeros(0)
     if isinstance(player, TrainedPolicy):
-        found, controller = task_for(player, task), player.controller(1)
+        found = task_for(player, task)
+        player = player.on(found)
+        controller = player.controller(1)
         command = own_command(player, found) if command is None else command
         numbers = numbers_in_use(player)
     elif task is None:
@@ -292,12 +288,24 @@ def _describe_terrain(terrain: Terrain) -> dict[str, Any]:
     """The terrain as JSON data. With an entry "grid", its heights must be stored beside it."""
     if type(terrain) is Bumpy:
         return {"type": "bumpy"} | asdict(terrain)
+    if type(terrain) is Water:
+        return {"type": "water"} | asdict(terrain)
     return {"type": "flat"} if terrain.grid is None else {"type": "heights", "grid": asdict(terrain.grid)}
 
 
-def _signals_from(tensors: dict[str, Array], neurons: int, signals: int) -> dict[str, Array]:
-    """The arrays of a file, with shapes that fit each other and numbers that can be drawn."""
-    shapes: dict[str, tuple[int, ...]] = _SIGNALS | {"neurons": (neurons,)}
+def _signals_from(tensors: dict[str, Array], neurons: int, signals: int, robot: Body | None) -> dict[str, Array]:
+    """The arrays of a file, with shapes that fit each other and its robot, and numbers that can be drawn."""
+    plan = QUADRUPED if robot is None else robot.plan
+    joints, feet = (len(plan.sites), len(plan.joints)), len(plan.sites) if robot is None else len(robot.feet)
+    shapes: dict[str, tuple[int, ...]] = {
+        "position": (3,),
+        "quaternion": (4,),
+        "joint_position": joints,
+        "foot_force": (feet,),
+        "velocity": (3,),
+        "action": joints,
+        "neurons": (neurons,),
+    }
     if signals or "signals" in tensors:
         shapes["signals"] = (signals,)
     for name in tensors.keys() - shapes.keys() - {"numbers", "heights"}:
@@ -328,10 +336,12 @@ def _check_task(name: str) -> None:
         raise unknown_name("task", shown(name)[1:-1], TASKS)
 
 
-def _robot_from(data: Any) -> Robot | None:
+def _robot_from(data: Any) -> Body | None:
     if data is None:
         return None
-    robot = robot_from(data)
+    robot = body_from(data)
+    if not isinstance(robot, Robot):
+        return robot  # its model is made from its numbers
     if not robot.model_xml:
         raise UserError(f"the text of the model of its robot {shown(robot.name)} is missing")
     if found := _FORBIDDEN.search(robot.model_xml):
@@ -339,16 +349,15 @@ def _robot_from(data: Any) -> Robot | None:
     return robot
 
 
-def _circuit_from(data: Any, numbers: int) -> CircuitSpec | None:
+def _circuit_from(data: Any, numbers: int, robot: Body | None) -> CircuitSpec | None:
     if data is None:
         return None
     rows = data.values() if isinstance(data, dict) else ()
     if sum(len(group) for group in rows if isinstance(group, list)) > MOST_ROWS:
         raise UserError(f"its circuit has more than {MOST_ROWS} rows")
-    if isinstance(data, dict) and data.get("plan") != QUADRUPED.name:
-        raise UserError(
-            f"its circuit is for the body {shown(data.get('plan'))}, but a recording has {QUADRUPED.name!r}"
-        )
+    plan = QUADRUPED if robot is None else robot.plan
+    if isinstance(data, dict) and data.get("plan") != plan.name:
+        raise UserError(f"its circuit is for the body {shown(data.get('plan'))}, but a recording has {plan.name!r}")
     circuit = circuit_from(data)
     if numbers not in (0, len(initial_numbers(circuit))):
         raise UserError(f"it has {numbers} numbers, but its circuit {len(initial_numbers(circuit))}")

@@ -38,6 +38,10 @@ class Goal(NamedTuple):
     """(P,) forward, m/s."""
     yaw_rate: Array
     """(P,) to the left, rad/s."""
+    ahead: Array
+    """(P,) distance from the nose to the target along the trunk, m; 0 in a task without a target."""
+    left: Array
+    """(P,) the same to the left, m."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,26 @@ def _drive_yaw(now: Measurements, goal: Goal, _: "Task") -> Array:
     return kept
 
 
+def _swim(now: Measurements, goal: Goal, _: "Task") -> Array:
+    forward: Array = np.clip(now.velocity[:, 0] / goal.speed, 0.0, 1.0)
+    return forward
+
+
+def nearness(distance: Array, radius: float) -> Array:
+    """1 within a radius of the target, a tenth at six times that distance, and never quite 0. (P,), m."""
+    beyond = np.maximum(distance - radius, 0.0) / (5 * radius)
+    return 1 / (1 + 9 * beyond**2)
+
+
+def _near(now: Measurements, goal: Goal, task: "Task") -> Array:
+    assert task.target is not None
+    return nearness(np.hypot(goal.ahead, goal.left), task.target.radius)
+
+
+SWIM: Final = RewardTerm("speed", _swim)
+"""Forward speed of the head over the goal, within [0, 1]: dense, and nothing for swimming backwards."""
+NEAR: Final = RewardTerm("nearness", _near)
+"""Nearness of the nose to the target."""
 SPEED: Final = RewardTerm("speed", _speed)
 """Forward speed in the robot's frame, near the goal."""
 TRACKING: Final = RewardTerm("tracking", _tracking)

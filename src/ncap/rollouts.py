@@ -7,20 +7,22 @@ terrain and start, so that candidates are compared on the same episode (common r
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
-from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import MOST_INDIVIDUALS, Command, Controller, check_seeds, numbers
 from ncap.policies.mlp import MLPController
+from ncap.policies.seeker import Guide
 from ncap.rewards import FALL, STRIDE, Goal
-from ncap.rotations import pitch_of, roll_of
+from ncap.rotations import heading_of, pitch_of, roll_of
+from ncap.sim.bodies import legged
 from ncap.sim.camera import Camera
 from ncap.sim.legs import foot_forces, legs_of
+from ncap.sim.robot import Robot
 from ncap.sim.simulation import Measurements, Simulation
 from ncap.tasks import FASTEST, SHARPEST, Task, build, drawn_variation
 from ncap.threads import one_blas_thread
@@ -31,6 +33,8 @@ Indices = NDArray[np.int64]
 
 FASTEST_TURN: Final = 3.0
 """Yaw rate that is 1 in a wish, rad/s."""
+FARTHEST: Final = 3.0
+"""Distance to a target that is 1 in a wish, m."""
 LOST_HEIGHT: Final = -1.0
 """Height of a trunk that has left the world, m."""
 
@@ -93,10 +97,14 @@ class Arena:
     def __init__(self, task: Task, individuals: int, *, threads: int = 1) -> None:
         check_count(threads, "thread", MOST_THREADS)
         check_count(individuals, "robot", MOST_INDIVIDUALS)
-        self.task, self.world, self._legs = task, build(task), legs_of(task.robot)
+        self.task, self.world = task, build(task)
+        numb = isinstance(task.robot, Robot) and task.robot.foot_sensors is False
+        self._legs = legs_of(legged(task.robot)) if numb else None
         self.simulation = Simulation(self.world, individuals, control_dt=task.control_dt, threads=threads)
         self.measured: Measurements
-        self.goal = Goal(speed=np.full(individuals, task.target_speed), yaw_rate=np.zeros(individuals))
+        self.goal = Goal(np.full(individuals, task.target_speed), *np.zeros((3, individuals)))
+        self.targets = np.zeros((individuals, 2))
+        """(P, 2) x and y of everybody's target, m; 0 in a task without one."""
         self._wishes = np.zeros((individuals, task.steps, 2)) if task.drive else None
         self._stride = np.zeros((individuals, round(STRIDE / task.control_dt), 2))
         self._lived = np.zeros(individuals, np.int64)
@@ -108,32 +116,32 @@ class Arena:
         episodes = {}
         for seed in dict.fromkeys(seeds):
             model = self.world.variant(drawn_variation(self.task, seed))
-            noise = seeding.generator(seed, "start").uniform(-1, 1, self.task.joints) * self.task.start_noise
-            episodes[seed] = (model, *self.world.standing(model, noise))
+            draws = seeding.generator(seed, "start")
+            episodes[seed] = (model, *self.world.standing(model, *self.task.robot.start(draws, self.task.start_noise)))
         models, qpos, qvel = zip(*(episodes[seed] for seed in seeds), strict=True)
         self.goal.speed[ids] = [self.task.pace(seed).speed for seed in seeds]
         self._lived[ids] = 0
         self._stride[ids] = 0.0
-        self._late[:, ids] = self.task.robot.mid
+        self._late[:, ids] = self.task.robot.at_rest(self.task.robot.mid)
         self._seeds[ids] = seeds
         if self._wishes is not None:
             self._wishes[ids] = [self.task.wishes(seed) for seed in seeds]
             self._ask()
+        if self.task.target is not None:
+            self.targets[ids] = [self.task.target.place(seed) for seed in seeds]
         self.simulation.place(ids, models, np.array(qpos), np.array(qvel))
         self.measured = self.simulation.measure()
+        self._aim()
 
     def observation(self) -> Array:
-        """(P, leg, sense) in [-1, 1], with the posture at the end, a new array; 0 where a simulation has failed.
+        """(P, site, sense) in [-1, 1], with the posture at the end, a new array; 0 where a simulation has failed.
 
         Where feet have no sensors, their forces are estimated from the torques of the joints.
         """
-        now, robot = self.measured, self.task.robot
-        foot_force = now.foot_force
-        if robot.foot_sensors is False:
-            foot_force = foot_forces(now.joint_position, now.torque, self._legs)
-        seen = robot.observation(
-            now.joint_position, now.torque, now.joint_velocity, foot_force, now.up, now.angular_velocity
-        )
+        now = self.measured
+        if self._legs is not None:
+            now = now._replace(foot_force=foot_forces(now.joint_position, now.torque, self._legs))
+        seen = self.task.robot.seen(now)
         seen[np.isnan(seen)] = 0.0
         return seen if not self.task.sensor_noise else np.clip(seen + self._noise(seen.shape[1:]), -1.0, 1.0)
 
@@ -149,7 +157,13 @@ class Arena:
         return np.nan_to_num(now.velocity[:, 0]), np.nan_to_num((now.up * now.angular_velocity).sum(axis=1))
 
     def wish(self) -> Array:
-        """(P, wish_size) in [-1, 1]: the wanted speed and yaw rate, and the yaw rate now; empty in other tasks."""
+        """(P, wish_size) in [-1, 1]: the wanted speed and yaw rate, and the yaw rate now, or where the target is.
+
+        Empty in other tasks.
+        """
+        if self.task.target is not None:
+            place: Array = np.clip(np.stack((self.goal.ahead, self.goal.left), axis=1) / FARTHEST, -1.0, 1.0)
+            return place
         if self._wishes is None:
             return np.zeros((len(self._lived), 0))
         scaled = self.goal.speed / FASTEST, self.goal.yaw_rate / SHARPEST, self.motion()[1] / FASTEST_TURN
@@ -164,7 +178,7 @@ class Arena:
         return Camera(self.simulation.model(individual), self.world.trunk_id)
 
     def step(self, alive: Indices, action: Array) -> Outcome:
-        """One control step of the individuals `alive`, with actions (P, leg, joint) in [-1, 1]."""
+        """One control step of the individuals `alive`, with actions (P, site, joint) in [-1, 1]."""
         targets = self.task.robot.targets(action)
         if self.task.latency:
             self._late = np.concatenate((self._late, targets[None]))
@@ -172,9 +186,13 @@ class Arena:
         return self.move(alive, targets)
 
     def move(self, alive: Indices, targets: Array) -> Outcome:
-        """One control step of the individuals `alive` with joint targets (P, leg, 3) in rad, whatever actions reach."""
+        """One control step of the individuals `alive` with joint targets (P, leg, 3) in rad, whatever actions reach.
+
+        For bodies whose motors hold no positions they are what the body makes of actions.
+        """
         failed = self.simulation.step(alive, targets)
         self.measured = now = self.simulation.measure()
+        self._aim()
         diverged = np.zeros(len(targets), bool)
         diverged[failed] = True
         limit = np.deg2rad(self.task.fall_deg)
@@ -200,6 +218,16 @@ class Arena:
         velocity[:, 0], turning[:, 2] = means.T
         return now._replace(velocity=velocity, angular_velocity=turning)
 
+    def _aim(self) -> None:
+        """Where everybody's target is now, seen from the nose."""
+        if self.task.target is None:
+            return
+        now = self.measured
+        heading = heading_of(now.quaternion)
+        east, north = np.nan_to_num(self.targets - now.position[:, :2]).T
+        self.goal.ahead[:] = np.cos(heading) * east + np.sin(heading) * north - self.task.robot.nose
+        self.goal.left[:] = np.cos(heading) * north - np.sin(heading) * east
+
     def _ask(self) -> None:
         """What everybody is asked for in the next step of a task whose wishes change."""
         assert self._wishes is not None
@@ -213,16 +241,16 @@ def rollout(
     controller: Controller,
     seeds: Sequence[int],
     *,
-    command: Command | Brainstem | None = None,
+    command: Command | Guide | None = None,
     threads: int = 1,
     record: Sequence[str] = (),
 ) -> Episodes:
     """Play one episode per seed, individual i controlled by row i of the controller.
 
-    command: what the brainstem says all the time; a Brainstem that says what the task's wishes need; None: the policy's
-    own. record: names of signals to keep: fields of Measurements, "observation", "action", "reward", "wanted" (speed,
-    yaw rate), a Brainstem's "command", reward terms, and the controller's own. Individuals that have fallen are no
-    longer stepped.
+    command: what the brainstem says all the time; a Brainstem or a Seeker that says what the task's wishes need; None:
+    the policy's own. record: names of signals to keep: fields of Measurements, "observation", "action", "reward",
+    "wanted" (speed, yaw rate), "target" (ahead, left), the "command" of what guides, reward terms, and the controller's
+    own. Individuals that have fallen are no longer stepped.
     """
     seeds = check_seeds(seeds)
     individuals = len(seeds)
@@ -234,14 +262,14 @@ def rollout(
     start_x = arena.measured.position[:, 0]
     final_x = start_x.copy()
     signals: dict[str, Array] = {}
-    said: Command | None = None if isinstance(command, Brainstem) else command
-    will = command.start(individuals) if isinstance(command, Brainstem) else None
+    said: Command | None = None if isinstance(command, Guide) else command
+    will: Any = command.start(individuals) if isinstance(command, Guide) else None
     state = controller.reset(seeds, said)
     for t in range(task.steps):
         observation = arena.observation()
         observation[fell] = 0.0
-        wanted = np.stack(arena.goal, axis=1)
-        if isinstance(command, Brainstem) and will is not None:
+        wanted, target = np.stack(arena.goal[:2], axis=1), np.stack(arena.goal[2:], axis=1)
+        if isinstance(command, Guide):
             will, said = command.step(will, arena.goal, arena.motion(), task.control_dt)
         elif isinstance(controller, MLPController):
             said = {"wish": arena.wish()}
@@ -263,8 +291,9 @@ def rollout(
                 "action": action,
                 "reward": outcome.reward,
                 "wanted": wanted,
+                "target": target,
             }
-            if will is not None and isinstance(said, Mapping):
+            if isinstance(command, Guide) and isinstance(said, Mapping):
                 now["command"] = said["c"]
             _keep(signals, record, now | outcome.terms | controller.signals(state), t, task.steps, alive)
         if outcome.fallen[alive].any():

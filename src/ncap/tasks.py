@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from ncap import seeding
 from ncap.errors import UserError, unknown_name
 from ncap.registry import Registry
-from ncap.rewards import DRIVE_SPEED, DRIVE_YAW, SPEED, TRACKING, YAW, RewardTerm
+from ncap.rewards import DRIVE_SPEED, DRIVE_YAW, NEAR, SPEED, SWIM, TRACKING, YAW, RewardTerm
 from ncap.sim.a1 import A1, A1_TURNING
-from ncap.sim.robot import SENSES, Robot, find_robot
-from ncap.sim.terrain import Bumpy, Flat, Terrain
+from ncap.sim.bodies import find_body, legged
+from ncap.sim.body import Body
+from ncap.sim.swimmer import Swimmer
+from ncap.sim.terrain import Bumpy, Flat, Terrain, Water
 from ncap.sim.world import CONTACTS, PHYSICS, Variation, World
 
 FASTEST: Final = 1.2
@@ -71,6 +73,26 @@ class Drive:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Target:
+    """A place to go to, drawn for every episode: somewhere in a square around the start, at times in a small one."""
+
+    radius: float = 0.1
+    """m."""
+    far: float = 2.0
+    """Half of the square's side, m."""
+    near: float = 0.3
+    """Half of the small square's side, m."""
+    near_share: float = 0.2
+    """Share of the episodes with the small one."""
+
+    def place(self, seed: int) -> NDArray[np.float64]:
+        """(2,) x and y of an episode's target, m."""
+        draws = seeding.generator(seed, "target")
+        reach = self.near if draws.uniform() < self.near_share else self.far
+        return draws.uniform(-reach, reach, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """A robot, a terrain, a speed, and the rules of an episode."""
 
@@ -85,9 +107,11 @@ class Task:
     command and speed only."""
     drive: Drive | None = None
     """Wishes that change; None: the target speed, straight ahead."""
+    target: Target | None = None
+    """A place to go to; None: there is none."""
     rewards: tuple[RewardTerm, ...] = (SPEED, YAW)
     """What is rewarded, beside the penalty for a fall."""
-    robot: Robot = A1
+    robot: Body = A1
     contact: str = "default"
     """Contact preset: see ncap.sim.world.CONTACTS."""
     episode_seconds: float = 15.0
@@ -158,19 +182,25 @@ class Task:
 
     @property
     def senses(self) -> tuple[int, int]:
-        """Shape of an observation: (legs, observations per leg)."""
-        return len(self.robot.feet), SENSES
+        """Shape of an observation: (sites, observations per site), without the posture; legs are sites."""
+        plan = self.robot.plan
+        return len(plan.sites), len(plan.senses)
 
     @property
     def wish_size(self) -> int:
-        """Numbers that say what is wanted: (speed, yaw rate, yaw rate now) where wishes change; otherwise none."""
-        return 3 if self.drive else 0
+        """Numbers that say what is wanted: 3 of a speed and a yaw rate, 2 of the place of a target, or none."""
+        return 3 if self.drive else 2 if self.target else 0
+
+    @property
+    def steered(self) -> bool:
+        """Whether a circuit needs commands to turn."""
+        return self.drive is not None or self.target is not None
 
     @property
     def joints(self) -> tuple[int, int]:
-        """Shape of an action: (legs, joints per leg)."""
-        legs, joints = self.robot.mid.shape
-        return legs, joints
+        """Shape of an action: (sites, joints per site); legs are sites."""
+        sites, joints = self.robot.mid.shape
+        return sites, joints
 
 
 TASKS: Final[Registry[Task]] = Registry("task")
@@ -198,6 +228,17 @@ for _word in ("flat", "bumpy"):
         rewards=(DRIVE_SPEED, DRIVE_YAW),
         episode_seconds=20.0,
     )
+TASKS["swim"] = Task(
+    name="swim",
+    target_speed=0.1,
+    command=1.0,
+    terrain=Water(),
+    robot=Swimmer(),
+    rewards=(SWIM,),
+    episode_seconds=30.0,
+    physics="suite",
+)
+TASKS["navigate"] = replace(TASKS["swim"], name="navigate", rewards=(NEAR,), target=Target())
 
 
 def find_task(name: str) -> Task:
@@ -205,9 +246,23 @@ def find_task(name: str) -> Task:
     return TASKS.find(name)
 
 
-def with_robot(task: Task, robot: str | Robot) -> Task:
+def with_robot(task: Task, robot: str | Body) -> Task:
     """The same task for another robot: a name, a data sheet (.json), or a Python file that registers one."""
-    return replace(task, robot=robot if isinstance(robot, Robot) else find_robot(robot))
+    body = find_body(robot) if isinstance(robot, str) else robot
+    if body.plan.kind != task.robot.plan.kind:
+        raise UserError(f"{task.name} is a task for {_in_words(task.robot)}, but {body.name} is {_in_words(body)}")
+    return replace(task, robot=body)
+
+
+def _in_words(body: Body) -> str:
+    return {"quadruped": "a robot with four legs", "chain": "a swimmer"}.get(body.plan.kind, body.plan.name)
+
+
+def robot_name(robot: str | None, links: int | None) -> str | None:
+    """Name of the robot that is asked for by its name or, of a swimmer, by its links; None: by neither."""
+    if robot is not None and links is not None:
+        raise UserError(f"a robot with a name, such as {robot}, has its own number of links")
+    return robot if links is None else Swimmer(links=links).name
 
 
 def with_gains(task: Task, kp: float, kd: float) -> Task:
@@ -215,7 +270,8 @@ def with_gains(task: Task, kp: float, kd: float) -> Task:
     for name, factor in (("kp", kp), ("kd", kd)):
         if not 0 < factor <= LARGEST_FACTOR:
             raise UserError(f"a factor on {name} is above 0 and at most {LARGEST_FACTOR:g}, not {factor:g}")
-    return replace(task, variation=replace(task.variation, kp=kp * task.robot.kp, kd=kd * task.robot.kd))
+    robot = legged(task.robot)
+    return replace(task, variation=replace(task.variation, kp=kp * robot.kp, kd=kd * robot.kd))
 
 
 def with_wish(task: Task, speed: float, yaw_rate: float) -> Task:
@@ -239,7 +295,8 @@ def drawn_variation(task: Task, seed: int) -> Variation:
     kp, kd = task.variation.kp, task.variation.kd
     if (task.kp_factor, task.kd_factor) != ((1.0, 1.0), (1.0, 1.0)):
         draws = seeding.generator(seed, "gains")
-        kp = float(draws.uniform(*task.kp_factor)) * (task.robot.kp if kp is None else kp)
-        kd = float(draws.uniform(*task.kd_factor)) * (task.robot.kd if kd is None else kd)
+        own = task.robot.gains(kp, kd)
+        kp = float(draws.uniform(*task.kp_factor)) * own.stiffness
+        kd = float(draws.uniform(*task.kd_factor)) * own.damping
     friction = float(seeding.generator(seed, "friction").uniform(*task.friction))
     return replace(task.variation, friction=friction, kp=kp, kd=kd, terrain_seed=seed)

@@ -4,6 +4,7 @@ A policy file is safetensors with a description and a checksum inside; reading o
 needs the simulator until a policy is evaluated.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.circuits.animal import find_circuit
+from ncap.circuits.swimmer import usual_circuit
 from ncap.errors import UserError
 from ncap.files import decode_value, read_tensors, shown, write_tensors
 from ncap.policies.controller import Controller, RandomPolicy, ZeroPolicy
 from ncap.policies.description import AnyPolicy, describe, policy_from
+from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 
 if TYPE_CHECKING:
@@ -72,7 +75,30 @@ class TrainedPolicy:
         """Play one episode per seed of a task, by default the one it was trained for, and summarise."""
         from ncap.evaluation import evaluate, task_for
 
-        return evaluate(self, task_for(self, task), seeds, threads=threads)
+        world = task_for(self, task)
+        return evaluate(self.on(world), world, seeds, threads=threads)
+
+    def on(self, task: "Task") -> "TrainedPolicy":
+        """The same policy for the body of a task: itself if it fits already; one that never can is refused.
+
+        A circuit goes onto another body of the same kind, as a swimmer of another length, with the weights that both
+        have. The circuit before training becomes the body's own.
+        """
+        policy, plan = self.policy, task.robot.plan
+        if isinstance(policy, ZeroPolicy | RandomPolicy):
+            return self if policy.joints == task.joints else replace(self, policy=replace(policy, joints=task.joints))
+        if isinstance(policy, MLPPolicy):
+            if (policy.senses, policy.joints) == (math.prod(task.senses), task.joints):
+                return self
+        elif policy.circuit.plan == plan:
+            return self
+        elif policy.circuit.plan.kind == plan.kind:
+            moved, theta = policy.with_circuit(policy.circuit.on(plan), self.theta)
+            return replace(self, policy=moved, theta=theta)
+        elif self.task is None and np.array_equal(self.theta, policy.space.initial):
+            own = NCAPPolicy(command=task.command, circuit=find_circuit(usual_circuit(plan, task.steered)).on(plan))
+            return replace(self, policy=own, theta=own.space.initial)
+        raise UserError(f"{self.name} does not fit {task.robot.name}, the body of {task.name}: it was made for another")
 
     def with_command(self, command: float) -> "TrainedPolicy":
         """The same policy at another brainstem command."""
@@ -164,7 +190,13 @@ def find_policy(
     name: str | Path, *, circuit: str | None = None, without: Sequence[str] = (), command: float | None = None
 ) -> TrainedPolicy:
     """A policy by its name, with another table, after knock-outs, at another command: what commands ask for."""
-    found = load(name)
+    return changed(load(name), circuit=circuit, without=without, command=command)
+
+
+def changed(
+    found: TrainedPolicy, *, circuit: str | None = None, without: Sequence[str] = (), command: float | None = None
+) -> TrainedPolicy:
+    """A policy with another table, after knock-outs, at another command."""
     if circuit is not None:
         found = found.with_circuit(circuit)
     if command is not None:

@@ -378,7 +378,7 @@ def test_a_start_with_other_rows_gives_those_that_both_have():
 
 def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
     for arguments, wrong in (
-        (["train", "swim"], "unknown task 'swim'"),
+        (["train", "fly"], "unknown task 'fly'"),
         (["train", "flat-walk", "--policy", "cnn"], "unknown policy 'cnn'"),
         (["train", "flat-walk", "--policy", "mlp:big"], "mlp:64x64"),
         (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, plain, ars, ranks"),

@@ -21,19 +21,22 @@ from numpy.typing import NDArray
 
 from ncap.circuits.rhythm import AFFERENT_SUMS, COMMANDS, PRESETS, rhythm_spec
 from ncap.circuits.spec import CircuitSpec, Input, Neuron, Synapse
+from ncap.circuits.swimmer import PATHWAYS as SWIMMING
+from ncap.circuits.swimmer import SWIMMERS, swimmer
 from ncap.circuits.tables import load_circuit
 from ncap.circuits.units import BasicUnit, RectifierUnit, SumUnit, TanhUnit
 from ncap.errors import unknown_name
+from ncap.plan import QUADRUPED
 
 Array = NDArray[np.float64]
 
-JOINTS: Final = ("hip", "thigh", "calf")
+JOINTS: Final = QUADRUPED.joints
 """Joints of a leg. A neuron of such a name is the motor neuron of that joint; that of a hip moves the leg outwards."""
-SENSES: Final = (*(f"{joint} {kind}" for kind in ("position", "torque", "velocity") for joint in JOINTS), "foot")
+SENSES: Final = QUADRUPED.senses
 """What a leg feels, each in [-1, 1]."""
 AFFERENTS: Final = tuple(f"{name}{sign}" for sign in "-+" for name in SENSES)
 """The afferent signals of a leg: what it feels, split into negative and positive parts."""
-POSTURE: Final = ("roll", "roll rate", "pitch", "pitch rate")
+POSTURE: Final = QUADRUPED.posture
 """What a leg knows of the trunk: how far and how fast its side, and its girdle, sinks. Positive and negative: a signal
 stands for the two vestibular neurons of a plane, which act against each other (lamprey: Deliagina and others 2008)."""
 HALF_CENTRES: Final = ("flexor", "extensor")
@@ -247,33 +250,40 @@ def leads(spec: CircuitSpec) -> bool:
 
 
 def find_circuit(name: str) -> CircuitSpec:
-    """The table of a preset, default, drive, paper or released, or of a file."""
+    """The table of a preset, default, drive, paper or released, of a swimmer with six links, or of a file."""
+    if name in SWIMMERS:
+        return swimmer(name)
     if name in CIRCUITS:
         return animal(name)
     if Path(name).suffix == ".json":
         return load_circuit(Path(name))
-    raise unknown_name("circuit", name, (*CIRCUITS, "a .json file"))
+    raise unknown_name("circuit", name, (*CIRCUITS, *SWIMMERS, "a .json file"))
 
 
 def mirrored(spec: CircuitSpec) -> Array:
     """(site, joint) what turns the outputs of motor neurons into actions: right hips go outwards when negative."""
-    sites = spec.plan.sites
-    mirror = np.ones((len(sites), len(JOINTS)))
-    if any(row.name == "hip" for row in spec.neurons):
-        for site in spec.plan.groups.get("side", {}).get("R", ()):
-            mirror[sites.index(site), JOINTS.index("hip")] = -1.0
+    plan, sites = spec.plan, spec.plan.sites
+    mirror = np.ones((len(sites), len(plan.joints)))
+    if "hip" in plan.joints and any(row.name == "hip" for row in spec.neurons):
+        for site in plan.groups.get("side", {}).get("R", ()):
+            mirror[sites.index(site), plan.joints.index("hip")] = -1.0
     return mirror
+
+
+def pathways(spec: CircuitSpec) -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What can be knocked out by one name in an animal of this body: (populations, routes)."""
+    return SWIMMING if spec.plan.kind == "chain" else PATHWAYS
 
 
 def knock_outs(spec: CircuitSpec) -> tuple[str, ...]:
     """Names that `cut` takes for a table: pathways that it has, then single populations."""
     populations = spec.names
-    pathways = [
+    found = [
         name
-        for name, (members, routes) in PATHWAYS.items()
+        for name, (members, routes) in pathways(spec).items()
         if set(members) & set(populations) or set(routes) & {row.route for row in spec.synapses}
     ]
-    return tuple(dict.fromkeys((*pathways, *populations)))
+    return tuple(dict.fromkeys((*found, *populations)))
 
 
 def cut(spec: CircuitSpec, names: Iterable[str]) -> CircuitSpec:
@@ -286,9 +296,10 @@ def cut(spec: CircuitSpec, names: Iterable[str]) -> CircuitSpec:
     keys = {row.key for row in spec.synapses}
     rows = set(spec.names)
     for name in names:
-        if name in PATHWAYS and name in known:
-            populations.update(set(PATHWAYS[name][0]) & rows)
-            routes.update(PATHWAYS[name][1])
+        if name in pathways(spec) and name in known:
+            members, along = pathways(spec)[name]
+            populations.update(set(members) & rows)
+            routes.update(along)
         elif name in known or name in singles:
             populations.add(name)
         elif name in keys:

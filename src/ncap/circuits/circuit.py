@@ -226,7 +226,7 @@ class Stage:
 
 def number_index(spec: CircuitSpec) -> dict[tuple[Any, str], int]:
     """Where in the table's numbers the weight or bias of a row in a part of the body stands: {(row, part): index}."""
-    return {(entry.row, entry.part): i for i, entry in enumerate(spec.entries)}
+    return {(row, entry.part): i for i, entry in enumerate(spec.entries) for row in (entry.row, *entry.others)}
 
 
 def initial_numbers(spec: CircuitSpec) -> Array:

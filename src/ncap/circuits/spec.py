@@ -9,86 +9,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from ncap.circuits.units import Unit, unit_name
+from ncap.circuits.rows import SAME as SAME
+from ncap.circuits.rows import Entry as Entry
+from ncap.circuits.rows import Input as Input
+from ncap.circuits.rows import Neuron as Neuron
+from ncap.circuits.rows import Synapse as Synapse
+from ncap.circuits.rows import merged, number_of
+from ncap.circuits.units import unit_name
 from ncap.errors import UserError, unknown_name
-from ncap.params import Number
 from ncap.plan import BODY, QUADRUPED, SITE, BodyPlan
 
-SAME: Final = "same"
-"""The route that stays at its site."""
 STAGES: Final = ("AF", "BC", "RG", "PF")
 """Afferent feedback, brainstem command, rhythm generation, pattern formation: what can be trained by name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Neuron:
-    """A population with one neuron at each of its sites."""
-
-    name: str
-    unit: Unit
-    bias: float = 0.0
-    sites: tuple[str, ...] | None = None
-    """Where it occurs; None: everywhere."""
-    trainable: bool = False
-    """Whether its bias is trained."""
-    tied_by: str = BODY
-    """Which part of the body shares one bias: all of it ("body"), each "girdle", each "side", or each "site" alone."""
-    role: str = ""
-    """What it promotes, for people."""
-
-    def __str__(self) -> str:
-        return f"neuron {self.name}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Input:
-    """An external signal: one for each site, one for each part of a division of the body, or one for the body."""
-
-    name: str
-    per: str = SITE
-    kind: Literal["sense", "command"] = "sense"
-    """A sense comes from the body, a command from the brainstem."""
-    rest: float | None = None
-    """Value of a command that nobody names; None: it follows the brainstem command c."""
-
-    def __str__(self) -> str:
-        return f"input {self.name}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Synapse:
-    """A projection from a population or an input to a population, along a route between sites."""
-
-    source: str
-    target: str
-    route: str = SAME
-    weight: float
-    sign: Literal[1, -1, 0]
-    """+1 excitatory, -1 inhibitory, 0 free to become either."""
-    trainable: bool = False
-    tied_by: str = BODY
-    """Which part of the body, of the targets, shares one weight; see Neuron."""
-
-    def __str__(self) -> str:
-        return f"synapse {self.key}"
-
-    @property
-    def key(self) -> str:
-        """What identifies the row: "source>target route"."""
-        return f"{self.source}>{self.target} {self.route}"
-
-
-class Entry(NamedTuple):
-    """One number of the table: the weight of a synapse row, or the bias of a neuron row, in one part of the body."""
-
-    row: Neuron | Synapse
-    part: str
-    """Part of the body in which it holds."""
-    number: Number
 
 
 @dataclass(frozen=True)
@@ -128,6 +64,7 @@ class CircuitSpec:
             if keys[synapse.key] > 1:
                 raise UserError(f"{synapse}: the row appears {keys[synapse.key]} times")
         self._check_order()
+        self._check_shared()
 
     def _check_neuron(self, neuron: Neuron) -> None:
         sites = self.sites_of(neuron)
@@ -171,6 +108,18 @@ class CircuitSpec:
             if synapse.target in before and synapse.source in core:
                 raise UserError(f"{synapse}: {synapse.target} has no memory and drives neurons that have one, so only "
                                 "inputs can drive it")  # fmt: skip
+
+    def _check_shared(self) -> None:
+        """Rows that share a weight must say the same of it."""
+        first: dict[str, Synapse] = {}
+        for row in (row for row in self.synapses if row.shared):
+            other = first.setdefault(row.shared, row)
+            for name in ("weight", "sign", "trainable", "tied_by"):
+                mine, its = getattr(row, name), getattr(other, name)
+                if mine != its:
+                    raise UserError(f"{row}: shares {row.shared!r} with {other}, but its {name} is {mine}, not {its}")
+            if self.stage_of(row) != self.stage_of(other):
+                raise UserError(f"{row}: shares {row.shared!r} with {other}, which belongs to another stage")
 
     def _input(self, name: str) -> Input | None:
         return next((row for row in self.inputs if row.name == name), None)
@@ -284,8 +233,8 @@ class CircuitSpec:
                     continue
                 order = STAGES.index(stage), divisions.index(row.tied_by), place, isinstance(row, Neuron), position
                 block = stage if row.tied_by == BODY else f"{stage}.{part}"
-                found.append((order, Entry(row, part, _number(row, block))))
-        return tuple(entry for _, entry in sorted(found, key=lambda pair: pair[0]))
+                found.append((order, Entry(row, part, number_of(row, block))))
+        return merged(entry for _, entry in sorted(found, key=lambda pair: pair[0]))
 
     def _parts_with(self, row: Neuron | Synapse) -> set[str]:
         """Parts of the body in which a row has a neuron to act on."""
@@ -341,6 +290,12 @@ class CircuitSpec:
         joined = CircuitSpec(tuple(neurons), (), self.inputs, self.plan, self.dt)
         return replace(joined, synapses=tuple(row for row in kept if any(True for _ in joined.connections(row))))
 
+    def on(self, plan: BodyPlan) -> "CircuitSpec":
+        """The same rows on another plan of the same kind, such as a longer chain."""
+        if plan.kind != self.plan.kind:
+            raise UserError(f"a circuit for the body {self.plan.name} does not fit the body {plan.name}")
+        return self if plan == self.plan else replace(self, plan=plan)
+
     def rhythm(self) -> "CircuitSpec":
         """The core alone: neurons without memory that drive it become inputs, and the others are left out."""
         core = {row.name for row in self.core}
@@ -368,16 +323,3 @@ class CircuitSpec:
 
 def _trained(row: Neuron | Synapse) -> str:
     return "" if not row.trainable else "once" if row.tied_by == BODY else f"per {row.tied_by}"
-
-
-def _number(row: Neuron | Synapse, block: str) -> Number:
-    if isinstance(row, Neuron):
-        return Number(block=f"{block}.bias", label=(row.name,), initial=row.bias, spread=False)
-    source = row.source if row.route == SAME else f"{row.source} {row.route}"
-    return Number(
-        block=block,
-        label=(row.target, source),
-        initial=row.weight,
-        low=0.0 if row.sign > 0 else -np.inf,
-        high=0.0 if row.sign < 0 else np.inf,
-    )

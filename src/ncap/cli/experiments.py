@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import tyro
 
 from ncap.cli.app import Episodes, Json, OutFigure, OutFile, OutFolder, Seed, Threads, Words, app, count_of
-from ncap.cli.choice import BodyWords
+from ncap.cli.choice import BodyWords, Brain, chosen
 from ncap.cli.terminal import names_in, numbers_in, print_json, print_table, progress_bar, status_line
 from ncap.errors import UserError, unknown_name
 
@@ -50,10 +50,8 @@ def lesion(
     """
     from ncap.lesions import LesionRow, draw_lesions
     from ncap.lesions import lesion as measure
-    from ncap.trained import find_policy
 
-    trained = find_policy(policy, circuit=circuit)
-    task = body.find(trained)
+    trained, task = chosen(policy, Brain(circuit=circuit), body)
     names, said = names_in(without), numbers_in(commands) if commands else []
     if not names:
         raise UserError("at least one lesion is needed, such as --without V0")
@@ -77,8 +75,8 @@ def lesion(
             (
                 row.without or "(intact)",
                 f"{row.command:g}",
-                row.gait,
-                f"{row.gait_share:.0%}",
+                row.gait or "no feet",
+                "–" if row.gait_share is None else f"{row.gait_share:.0%}",
                 "–" if row.left_right_phase is None else "{:.2f} {:.2f}".format(*row.left_right_phase),
                 f"{row.speed_mean:.2f}",
                 f"{row.falls} of {row.episodes}",

@@ -3,19 +3,21 @@
 import sys
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
 from ncap.cli.app import Episodes, Json, OutFolder, Seed, Threads, app
-from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
+from ncap.cli.choice import Body, BodyWords, Brain, BrainWords, chosen
 from ncap.cli.terminal import complain, print_json, print_table, training_report
 from ncap.errors import UserError
 from ncap.learn.settings import Training
 
 if TYPE_CHECKING:
-    from ncap.evaluation import GaitSummary
+    from ncap.evaluation import Evaluation, GaitSummary
 
+_OF_SWIMMERS: Final = ("undulation", "reached")
+"""What JSON has of a body without feet, and with a target."""
 _SAME_BRAIN, _SAME_BODY = Brain(), Body()
 
 
@@ -142,7 +144,7 @@ def evaluate(
         policy: zero, random, untrained, a shipped one such as ncap-flat-walk, a run directory (its best) or a file.
         brain: Changes of the circuit.
         body: Task and robot.
-        episodes: Episodes of 15 s, each with its own friction, terrain and start.
+        episodes: Episodes of 15 s (swim and navigate: 30 s), each with its own friction, terrain and start.
         seed: The episodes' seeds count up from this one.
         contact: Contact preset: default, elliptic or released; by default the task's.
         physics: Physics preset: paper (steps of 1 ms) or fast (2.5 ms); by default the task's, which is the paper's.
@@ -158,8 +160,7 @@ def evaluate(
     from ncap.evaluation import evaluate as measure
     from ncap.tasks import with_gains, with_wish
 
-    player = brain.find(policy)
-    world = body.find(player)
+    player, world = chosen(policy, brain, body)
     if contact is not None:
         world = replace(world, contact=contact)
     if physics is not None:
@@ -172,23 +173,17 @@ def evaluate(
     if json:
         driving = ("error_vel_x", "error_yaw", "commands", "yaw_rate_mean")
         left_out = () if found.commands is not None else driving
-        print_json({name: value for name, value in asdict(found).items() if name not in left_out})
+        data = {name: value for name, value in asdict(found).items() if name not in left_out}
+        print_json({name: value for name, value in data.items() if value is not None or name not in _OF_SWIMMERS})
         return
-    gait = found.gait
     cost = "–" if found.cost_of_transport is None else f"{found.cost_of_transport:.2f}"
     rows = [
         ("mean return", f"{Estimate(found.return_mean, *found.return_interval)}, 95 % interval"),
         ("returns", f"{min(found.returns):.3f} … {max(found.returns):.3f}"),
         ("falls", f"{found.falls} of {found.episodes}"),
-        ("speed", f"{found.speed_mean:.2f} m/s"),
+        ("speed", f"{found.speed_mean:.{2 if found.gait else 3}f} m/s"),
         ("cost of transport", cost),
-        ("gait", f"{gait.label} in {gait.share:.0%} of the episodes, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}"),
-        ("regular", f"R ≥ 0.8 in {gait.regular_share:.0%}, median R {gait.concentration:.2f}"),
-        ("touchdowns per stride", f"{gait.touchdowns_per_stride:.2f}"),
-        ("commanded gait", _commanded(gait)),
-        ("roll and pitch, rms", f"{found.roll_rms_deg:.1f}° and {found.pitch_rms_deg:.1f}°"),
-        ("action rate", f"{found.action_rate:.3f}"),
-        ("smoothness", "–" if found.smoothness is None else f"{found.smoothness:.2f}"),
+        *(_walking(found, found.gait) if found.gait else _swimming(found)),
     ]
     if found.commands is not None:
         rows += [
@@ -198,6 +193,30 @@ def evaluate(
             ("yaw rate", f"{found.yaw_rate_mean:.3f} rad/s"),
         ]
     print_table((f"{found.policy} on {found.task}", ""), rows)
+
+
+def _walking(found: "Evaluation", gait: "GaitSummary") -> list[tuple[str, str]]:
+    """Lines about a body with feet."""
+    return [
+        ("gait", f"{gait.label} in {gait.share:.0%} of the episodes, {gait.frequency_hz:.1f} Hz, duty {gait.duty:.2f}"),
+        ("regular", f"R ≥ 0.8 in {gait.regular_share:.0%}, median R {gait.concentration:.2f}"),
+        ("touchdowns per stride", f"{gait.touchdowns_per_stride:.2f}"),
+        ("commanded gait", _commanded(gait)),
+        ("roll and pitch, rms", f"{found.roll_rms_deg:.1f}° and {found.pitch_rms_deg:.1f}°"),
+        ("action rate", f"{found.action_rate:.3f}"),
+        ("smoothness", "–" if found.smoothness is None else f"{found.smoothness:.2f}"),
+    ]
+
+
+def _swimming(found: "Evaluation") -> list[tuple[str, str]]:
+    """Lines about a body without feet."""
+    rows = [("gait", "none: it has no feet"), ("action rate", f"{found.action_rate:.3f}")]
+    if wave := found.undulation:
+        rows.append(("undulation", f"{wave.frequency_hz:.2f} Hz, joints bend by up to {wave.amplitude_deg:.0f}°"))
+        rows.append(("wavelength", "–" if wave.wavelength is None else f"{wave.wavelength:.2f} body lengths"))
+    if found.reached is not None:
+        rows.append(("target reached", f"in {found.reached} of {found.episodes} episodes"))
+    return rows
 
 
 def _commanded(gait: "GaitSummary") -> str:

@@ -4,13 +4,14 @@ import os
 import signal
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from ncap.cli.app import OutFile, Seed, app
-from ncap.cli.choice import Body, BodyWords, Brain, BrainWords
+from ncap.cli.choice import Body, BodyWords, Brain, BrainWords, chosen
 from ncap.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,12 +52,11 @@ def watch(
 
     """
     from ncap.cli.terminal import names_in
-    from ncap.trained import find_policy
     from ncap.view.session import Session
     from ncap.view.web import Page, choices
 
-    whole = find_policy(policy, circuit=brain.circuit, command=brain.command)
-    session = Session(body.find(whole), whole, ghost=ghost, without=names_in(brain.without), seed=seed)
+    whole, task = chosen(policy, replace(brain, without=()), body)
+    session = Session(task, whole, ghost=ghost, without=names_in(brain.without), seed=seed)
     page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain)
     before = signal.signal(signal.SIGINT, lambda *_: page.stop())
     print(f"watch: {page.address}   (Ctrl-C ends it)", flush=True)
@@ -149,5 +149,4 @@ def _recording(name: str, brain: Brain, body: Body, seed: int) -> "Recording":
         if brain != _OWN_BRAIN or body != _OWN_BODY:
             raise UserError(f"{name} is a recording, which has its own circuit, task and robot")
         return Recording.load(Path(name))
-    policy = brain.find(name)
-    return record(policy, body.find(policy), seed)
+    return record(*chosen(name, brain, body), seed)

@@ -119,6 +119,7 @@ class Twin:
             raise unknown_name("part to lie on", lying, ROLLED)
         self.gap, self.wire = gap or Gap(), wire
         self.world = World(robot, terrain or Flat(), contact="default" if lying == "belly" else "released")
+        self._feet_feel = robot.foot_sensors is not False
         self._model = self.world.variant(
             Variation(friction=self.gap.friction, trunk_mass_scale=self.gap.mass, terrain_seed=seed)
         )
@@ -260,7 +261,7 @@ class Twin:
         position = position + gaps.POSITION_NOISE * noise[0] + self._position_bias
         temperature = np.full(TABLE, 30.0)
         foot_force = data.sensordata[: len(LEGS)] + gaps.FORCE_NOISE * noise[3, :, 0] + self.gap.foot_force_offset
-        if self.world.robot.foot_sensors is False:
+        if not self._feet_feel:
             foot_force = np.zeros(len(LEGS))
         tables = {"nan": position, "overspeed": velocity, "overtorque": torque, "hot": temperature}
         for fault in tables.keys() & faults.keys():

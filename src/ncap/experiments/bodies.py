@@ -87,7 +87,7 @@ def _reaching(robot: Robot, low: Array, mid: Array, high: Array) -> Robot:
 
 
 def _row(robot: Robot, change: str, found: Evaluation) -> dict[str, object]:
-    gait = found.gait
+    gait = found.walk
     return {
         "robot": robot.name,
         "change": change,

@@ -90,9 +90,9 @@ def run(library: Library, scale: Scale, out: Path) -> None:
                 "yaw_rate": found.yaw_rate_mean,
                 "falls": found.falls,
                 "episodes": found.episodes,
-                "gait": found.gait.label,
-                "share": found.gait.share,
-                "commanded_share": found.gait.commanded_share,
+                "gait": found.walk.label,
+                "share": found.walk.share,
+                "commanded_share": found.walk.commanded_share,
                 "cost_of_transport": found.cost_of_transport,
             }
         )
@@ -117,8 +117,8 @@ def _row(found: Evaluation) -> dict[str, object]:
         "wishes": found.commands,
         "error_vel_x": found.error_vel_x,
         "error_yaw": found.error_yaw,
-        "commanded_share": found.gait.commanded_share,
-        "rhythm_ratio": found.gait.rhythm_ratio,
+        "commanded_share": found.walk.commanded_share,
+        "rhythm_ratio": found.walk.rhythm_ratio,
         "cost_of_transport": found.cost_of_transport,
         "smoothness": found.smoothness,
         "roll_rms_deg": found.roll_rms_deg,

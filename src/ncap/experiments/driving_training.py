@@ -73,7 +73,7 @@ def _row(curve: Curve, found: Evaluation) -> dict[str, object]:
         "falls": found.falls,
         "error_vel_x": found.error_vel_x,
         "error_yaw": found.error_yaw,
-        "commanded_share": found.gait.commanded_share,
+        "commanded_share": found.walk.commanded_share,
         "cost_of_transport": found.cost_of_transport,
         "smoothness": found.smoothness,
         "action_rate": found.action_rate,

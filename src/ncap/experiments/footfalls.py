@@ -42,7 +42,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
 
 def gait_row(policy: str, seed: int, found: Evaluation) -> dict[str, object]:
     """A row of the table: a run's return, falls, speed and gait."""
-    gait = found.gait
+    gait = found.walk
     return {
         "policy": policy,
         "seed": seed,
@@ -71,7 +71,7 @@ def _figure(strips: dict[str, tuple[Array, Evaluation]], episode_seconds: float,
     for name, (title, (force, found)) in zip(names, strips.items(), strict=True):
         time = np.arange(len(force)) * min(SECONDS, episode_seconds) / len(force)
         plots.pressure_strips(axes[name], time, force, STANCE_FORCE)
-        gait = found.gait
+        gait = found.walk
         axes[name].set_title(
             f"{title}: return {found.return_mean:.2f}, {gait.label}, {gait.frequency_hz:.1f} Hz,"
             f" R {gait.concentration:.2f}"

@@ -72,5 +72,5 @@ def _row(found: Evaluation) -> dict[str, object]:
         "falls": found.falls,
         "speed": found.speed_mean,
         "cost_of_transport": found.cost_of_transport,
-        "commanded_share": found.gait.commanded_share,
+        "commanded_share": found.walk.commanded_share,
     }

@@ -16,6 +16,7 @@ from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.performance import kept_policy
 from ncap.report.tables import merge_table, read_table
+from ncap.sim.bodies import legged
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Bumpy
 from ncap.sim.world import Variation
@@ -183,7 +184,7 @@ def _figure(rows: list[dict[str, str]], path: Path) -> None:
             found = [stats.estimate(np.array(points[value])) for value in values]
             mean, low, high = np.array(found).reshape(-1, 3).T
             plots.curve_band(here, np.array(values), mean, low, high, policy)
-        here.axvline(axis.trained(find_task(TASK).robot), color="#777777", linestyle="--", linewidth=1)
+        here.axvline(axis.trained(legged(find_task(TASK).robot)), color="#777777", linestyle="--", linewidth=1)
         here.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
         unit = f" ({axis.unit})" if axis.unit else ""
         here.set(xlabel=f"{axis.name}{unit}", ylim=(0, 1.02), xlim=(axis.low, axis.high))

@@ -93,7 +93,7 @@ def changed(spec: CircuitSpec, condition: Condition) -> CircuitSpec:
 
 
 def _row(found: Evaluation) -> dict[str, object]:
-    gait = found.gait
+    gait = found.walk
     return {
         "return": found.return_mean,
         "falls": found.falls,

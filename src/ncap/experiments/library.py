@@ -19,7 +19,7 @@ from ncap.learn.executors import Executor
 from ncap.learn.settings import Training
 from ncap.learn.training import read_training, run_name, train
 from ncap.runs import BusyError
-from ncap.sim.robot import describe_robot
+from ncap.sim.bodies import describe_body
 from ncap.tasks import PAPER_TASKS, Task
 from ncap.trained import load
 
@@ -203,7 +203,7 @@ class Library:
         with suppress(UserError):  # one that is damaged, of an earlier version or not there is made anew
             return decode(Evaluation, read_json(kept), str(kept))
         self.say(f"evaluating {Path(policy).name} on {task.name}")
-        found = evaluate(load(policy), task, range(episodes), threads=self.threads)
+        found = evaluate(load(policy).on(task), task, range(episodes), threads=self.threads)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, json.dumps(asdict(found)).encode())
         return found
@@ -212,8 +212,10 @@ class Library:
 def describe_task(task: Task) -> dict[str, Any]:
     """The task as JSON data: equal for equal tasks, in this process and in any other."""
     data = {setting.name: getattr(task, setting.name) for setting in fields(task)}
+    target = data.pop("target")
     return data | {
-        "robot": describe_robot(task.robot),
+        **({} if target is None else {"target": asdict(target)}),
+        "robot": describe_body(task.robot),
         "terrain": {"kind": type(task.terrain).__name__} | asdict(task.terrain),  # type: ignore[call-overload]
         "paces": [asdict(pace) for pace in task.paces],
         "drive": None if task.drive is None else asdict(task.drive),

@@ -46,7 +46,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
             places = own.train([replace(one, physics=preset) for one in scale.trainings(name, "ncap")])
             for seed, place in enumerate(places):
                 found = library.evaluation(str(place), TASKS[name], scale.episodes)
-                gait = found.gait
+                gait = found.walk
                 trained.append(
                     {
                         "task": name,
@@ -74,9 +74,9 @@ def _played(player: TrainedPolicy, task: Task, episodes: int, threads: int) -> d
         "falls": found.falls,
         "episodes": found.episodes,
         "speed": found.speed_mean,
-        "gait": found.gait.label,
-        "commanded_share": found.gait.commanded_share,
-        "frequency_hz": found.gait.frequency_hz,
+        "gait": found.walk.label,
+        "commanded_share": found.walk.commanded_share,
+        "frequency_hz": found.walk.frequency_hz,
         "cost_of_transport": found.cost_of_transport,
         "foot_sinks_mm": 1e3 * foot,
         "trunk_sinks_mm": 1e3 * trunk,

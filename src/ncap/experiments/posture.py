@@ -16,7 +16,7 @@ from ncap import seeding
 from ncap.analysis import plots
 from ncap.evaluation import own_command
 from ncap.experiments.library import Library, Scale
-from ncap.policies.brainstem import Brainstem
+from ncap.policies.seeker import Guide
 from ncap.report.tables import merge_table, read_table
 from ncap.rollouts import Arena
 from ncap.tasks import TASKS, Task
@@ -62,7 +62,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
                 "roll_rms_deg": found.roll_rms_deg,
                 "pitch_rms_deg": found.pitch_rms_deg,
                 "cost_of_transport": found.cost_of_transport,
-                "commanded_share": found.gait.commanded_share,
+                "commanded_share": found.walk.commanded_share,
             }
             merge_table(out / "posture.csv", [row], RUN)
             push(library, scale, out, name, seed, load(place))
@@ -103,7 +103,7 @@ def survived(
     mass = float(arena.world.model.body_mass.sum())
     blows = np.repeat(impulses, trials)[:, None] / mass * np.array(towards)
     controller, command = player.controller(robots), own_command(player, task)
-    assert not isinstance(command, Brainstem), "a task without wishes needs none"
+    assert not isinstance(command, Guide), "a task without wishes needs none"
     state = controller.reset(seeds, command)
     fell = np.zeros(robots, bool)
     for t in range(round((PUSH_AFTER[1] + WATCHED) / task.control_dt)):

@@ -71,8 +71,8 @@ def _row(found: Evaluation) -> dict[str, object]:
         "falls": found.falls,
         "speed": found.speed_mean,
         "cost_of_transport": found.cost_of_transport,
-        "gait": found.gait.label,
-        "commanded_share": found.gait.commanded_share,
+        "gait": found.walk.label,
+        "commanded_share": found.walk.commanded_share,
     }
 
 

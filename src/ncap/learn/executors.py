@@ -24,6 +24,7 @@ from ncap.learn.search import Method, Search
 from ncap.policies.brainstem import Brainstem
 from ncap.policies.controller import Command, Policy
 from ncap.policies.ncap import NCAPPolicy
+from ncap.policies.seeker import Guide, Seeker
 from ncap.rollouts import rollout
 from ncap.tasks import Task
 
@@ -122,11 +123,13 @@ def play(chunks: Sequence[Chunk], threads: int = 1) -> list[Played]:
     return found
 
 
-def _command(task: Task, policy: Policy, seeds: Sequence[int]) -> Command | Brainstem | None:
+def _command(task: Task, policy: Policy, seeds: Sequence[int]) -> Command | Guide | None:
     """What the brainstem says in these episodes; None: the policy's own command."""
     if task.paces:
         return np.array([task.pace(seed).command for seed in seeds])
-    return Brainstem() if task.drive and isinstance(policy, NCAPPolicy) else None
+    if not isinstance(policy, NCAPPolicy):
+        return None
+    return Brainstem() if task.drive else Seeker() if task.target else None
 
 
 def _weights(chunk: Chunk) -> Array:

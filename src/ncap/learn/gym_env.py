@@ -5,9 +5,11 @@
 
 Observation: numbers in [-1, 1], per leg (FL, FR, HL, HR) position, torque and velocity of hip, thigh and calf, and foot
 contact; where wishes change, then the wanted speed and yaw rate, and the yaw rate. Action: numbers in [-1, 1], per leg
-hip, thigh and calf; 0 is the standing pose. An episode is truncated after the task's 15 or 20 s and terminated by a
-fall. With `circuit` the environment carries that circuit's rhythm generator: see ncap.learn.interfaces.RhythmDrive for
-what the agent sees and does then.
+hip, thigh and calf; 0 is the standing pose. Of a swimmer (swim, navigate; robot="swimmer-12" has twelve links) per
+joint its bend and the rate of that, then forward, sideways and turning velocity of the link in front of it; where there
+is a target, then its place (ahead, left); an action is a torque per joint. An episode is truncated after the task's 15,
+20 or 30 s and terminated by a fall. With `circuit` the environment carries that circuit's rhythm generator: see
+ncap.learn.interfaces.RhythmDrive for what the agent sees and does then.
 """
 
 from dataclasses import replace
@@ -50,9 +52,10 @@ def make_interface(task: Task, circuit: str | None, environments: int) -> Interf
     """What an agent sees and does: everything itself, or by driving the rhythm generator of a circuit."""
     if circuit is None:
         return Joints(task)
-    if task.drive:
+    if task.steered:
         raise UserError(f"{task.name} has wishes that change, which a circuit within an environment does not hear")
-    return RhythmDrive(NCAPPolicy(command=task.command, circuit=find_circuit(circuit)), environments)
+    table = find_circuit(circuit).on(task.robot.plan)
+    return RhythmDrive(NCAPPolicy(command=task.command, circuit=table), environments)
 
 
 class WalkingEnv(gymnasium.Env[Array32, Array32]):

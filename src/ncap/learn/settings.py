@@ -52,15 +52,16 @@ class Training:
     """Everything that determines the result of a run. `filled` puts in what is left to a default."""
 
     task: Annotated[str, tyro.conf.Positional] = "flat-walk"
-    """flat-walk, flat-run, bumpy-walk, bumpy-run, rough-walk, flat-speeds, flat-drive, bumpy-drive, or a Python file
-    that registers a task."""
+    """flat-walk, flat-run, bumpy-walk, bumpy-run, rough-walk, flat-speeds, flat-drive, bumpy-drive, swim, navigate, or
+    a Python file that registers a task."""
     algorithm: str = "evolution"
     """evolution, ppo or d4pg."""
     policy: str | None = None
     """ncap, mlp, or mlp:64x64 with the sizes of its hidden layers; by default ncap, or mlp for ppo and d4pg."""
     circuit: str | None = field(default=None, compare=False)
-    """Circuit table of ncap: default, drive, paper, released, or a file that `ncap circuit --save` wrote; by default
-    the one that suits the task. The table counts when trainings are compared, not its file's name."""
+    """Circuit table of ncap: default, drive, paper, released; of swimmers swimmer, swimmer-turning, swimmer-unshared;
+    or a file that `ncap circuit --save` wrote; by default the one that suits the task. The table counts when trainings
+    are compared, not its file's name."""
     without: Names = ()
     """Knock-outs before training: pathways such as V0v, populations, single neurons, synapses."""
     trainable: Names = ()
@@ -68,6 +69,8 @@ class Training:
     robot: str | None = None
     """a1, go1, go2 (with -turning for hips that go far enough for drive tasks), a data sheet (.json), or a Python file
     that registers a robot; by default the task's."""
+    links: int | None = None
+    """Links of a swimmer, 3 to 13; by default the task's 6."""
     command: float | None = None
     """Brainstem command in [0, 1]; by default the task's."""
     target_speed: float | None = None
@@ -139,6 +142,7 @@ class Training:
         self._check_algorithm()
         world, policy = self.world, self.initial_policy()
         from ncap.policies.brainstem import can_be_driven
+        from ncap.policies.seeker import can_seek
 
         if self.training_seconds is not None and self.training_seconds < world.control_dt:
             raise UserError(f"training episodes need at least one control step, not {self.training_seconds:g} s")
@@ -153,9 +157,11 @@ class Training:
             table = self.table()
             if not any(row.name == "extensor" and table.sites_of(row) == table.plan.sites for row in table.core):
                 raise UserError("footfalls are compared with extensors, and this circuit has none in some leg")
+        if world.target and self.trains_circuit and not can_seek(self.table()):
+            raise UserError(f"{world.name} needs a circuit with commands to turn: --circuit swimmer-turning has them")
         if world.drive and self.trains_circuit and not can_be_driven(self.table()):
             raise UserError(f"{world.name} needs a circuit with the commands turn and stop: --circuit drive has them")
-        if world.drive and self.trains_circuit != (self.algorithm == "evolution"):
+        if world.steered and self.trains_circuit != (self.algorithm == "evolution"):
             raise UserError(f"{world.name} trains a circuit (ncap) by evolution, or an MLP by ppo or d4pg")
         if world.paces and not (self.trains_circuit and self.algorithm == "evolution"):
             raise UserError(f"{world.name} has several commands, so it trains a circuit (ncap) by evolution only")
@@ -199,12 +205,13 @@ class Training:
     @property
     def world(self) -> "Task":
         """The task with the robot, gains, contact preset, length and speed that were asked for."""
-        from ncap.tasks import find_task, with_robot
+        from ncap.tasks import find_task, robot_name, with_robot
 
         kp_factor, kd_factor = ((1.0 - share, 1.0 + share) for share in (self.vary_kp, self.vary_kd))
         world = replace(find_task(self.task), contact=self.contact, kp_factor=kp_factor, kd_factor=kd_factor)
-        if self.robot is not None:
-            world = with_robot(world, self.robot)
+        robot = robot_name(self.robot, self.links)
+        if robot is not None:
+            world = with_robot(world, robot)
         if self.episode_seconds is not None:
             world = replace(world, episode_seconds=self.episode_seconds)
         return world if self.target_speed is None else replace(world, target_speed=self.target_speed)
@@ -263,14 +270,17 @@ class Training:
 
     @property
     def circuit_name(self) -> str:
-        """The circuit table's name or file: by default one that can turn where the task asks for it."""
-        return self.circuit or ("drive" if self.world.drive else "default")
+        """The circuit table's name or file: by default the body's own, that can turn where the task asks for it."""
+        from ncap.circuits.swimmer import usual_circuit
+
+        world = self.world
+        return self.circuit or usual_circuit(world.robot.plan, world.steered)
 
     def table(self) -> "CircuitSpec":
         """The circuit's table after its knock-outs, its trained rows marked."""
         from ncap.circuits.animal import cut, find_circuit
 
-        spec = cut(find_circuit(self.circuit_name), self.without)
+        spec = cut(find_circuit(self.circuit_name).on(self.world.robot.plan), self.without)
         if not self.trainable:
             return spec
         return spec.trained_by(STAGES[:-1] if EVERY_STAGE in self.trainable else self.trainable)

@@ -33,6 +33,8 @@ def run_name(training: Training) -> str:
         words.append("+".join(training.trainable))
     if training.robot is not None:
         words.append(Path(training.robot).stem)
+    if training.links is not None:
+        words.append(f"{training.links}-links")
     if training.command not in (None, find_task(training.task).command):
         words.append(f"c{training.command:g}")
     if training.target_speed is not None:
@@ -81,7 +83,7 @@ def train(
         training.initial_weights(policy)  # a wrong start is refused before there is a folder
     with Run.open(folder, complain) if begun else Run.create(folder, asdict(training), complain) as run:
         if training.circuit is not None and not (folder / _CIRCUIT).exists():
-            save_circuit(find_circuit(training.circuit), folder / _CIRCUIT)
+            save_circuit(find_circuit(training.circuit).on(training.world.robot.plan), folder / _CIRCUIT)
         kept = read_training(folder, (training.task, training.robot))
         if replace(kept, epochs=training.epochs) != training or kept.initial_policy() != policy:
             raise UserError(f"{folder} holds a run with other settings: choose another folder, or go on with its own")

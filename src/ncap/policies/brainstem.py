@@ -5,6 +5,7 @@ belongs to a speed, in a walk or in a trot; what the trunk really does corrects 
 rates.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -77,11 +78,11 @@ class Brainstem:
         return BrainstemState(*np.zeros((len(BrainstemState._fields), individuals)))
 
     def step(
-        self, state: BrainstemState, wanted: tuple[Array, Array], felt: tuple[Array, Array], dt: float
+        self, state: BrainstemState, wanted: Sequence[Array], felt: tuple[Array, Array], dt: float
     ) -> tuple[BrainstemState, dict[str, Array]]:
         """(next state, commands of the circuit) after dt s.
 
-        wanted, felt: (speed m/s, yaw rate rad/s), (P,) each.
+        wanted, felt: (speed m/s, yaw rate rad/s), (P,) each. What else is wanted is not heard.
         """
         share = dt / self.smoothing
         speed = state.speed + np.clip(wanted[0] - state.speed, -self.speeding * dt, self.speeding * dt)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap import seeding
-from ncap.circuits.animal import AFFERENTS, JOINTS, POSTURE, SENSES, animal, cut, mirrored
+from ncap.circuits.animal import animal, cut, mirrored
 from ncap.circuits.circuit import Circuit, CircuitState, initial_numbers
 from ncap.circuits.nervous_system import NervousSystem
 from ncap.circuits.rhythm import STARTS, check_command, rhythm_starts
@@ -76,23 +76,25 @@ class NCAPPolicy:
     @cached_property
     def system(self) -> NervousSystem:
         """The compiled table, stepped several times in a control step."""
-        sites = self.circuit.plan.sites
-        senses = [f"{name}{sign}.{site}" for sign in "-+" for site in sites for name in SENSES]
+        plan = self.circuit.plan
+        senses = [f"{name}{sign}.{site}" for sign in "-+" for site in plan.sites for name in plan.senses]
         if self.feels_posture:
-            senses += [f"{name}.{site}" for site in sites for name in POSTURE]
+            senses += [f"{name}.{site}" for site in plan.sites for name in plan.posture]
         return NervousSystem(self.circuit, senses, round(self.control_dt / self.circuit.dt))
 
     @cached_property
     def feels_posture(self) -> bool:
         """Whether the table asks for more than the paper's legs feel: the posture of the trunk."""
-        return any(row.kind == "sense" and row.name not in AFFERENTS for row in self.circuit.inputs)
+        own = {f"{name}{sign}" for sign in "-+" for name in self.circuit.plan.senses}
+        return any(row.kind == "sense" and row.name not in own for row in self.circuit.inputs)
 
     @cached_property
     def felt(self) -> tuple[Indices, Indices]:
         """(what legs feel themselves, the posture): where each stands in an observation, all legs in a row."""
-        legs, posture = len(self.circuit.plan.sites), len(POSTURE) if self.feels_posture else 0
-        places = np.arange(legs * (len(SENSES) + posture)).reshape(legs, -1)
-        return places[:, : len(SENSES)].ravel(), places[:, len(SENSES) :].ravel()
+        plan = self.circuit.plan
+        sites, own, posture = len(plan.sites), len(plan.senses), len(plan.posture) if self.feels_posture else 0
+        places = np.arange(sites * (own + posture)).reshape(sites, -1)
+        return places[:, :own].ravel(), places[:, own:].ravel()
 
     @property
     def mirrored(self) -> Array:
@@ -170,10 +172,10 @@ class NCAPController:
         self.policy, self.system, self.circuit = policy, policy.system, policy.core
         self._weights = self.system.weights_from(policy.numbers(theta))
         self._own_command = policy.commands(None, len(theta))
-        index, sites = self.system.index, policy.circuit.plan.sites
+        index, plan = self.system.index, policy.circuit.plan
         self._own, self._posture = policy.felt
         self._mirror = policy.mirrored
-        self._motors = np.array([[index.get(f"{joint}.{site}", -1) for joint in JOINTS] for site in sites])
+        self._motors = np.array([[index.get(f"{joint}.{site}", -1) for joint in plan.joints] for site in plan.sites])
 
     def reset(self, seeds: Sequence[int], command: Command | None = None) -> CircuitState:
         """A state of the rhythm at a random phase of its gait for each individual, picked by its episode's seed.
@@ -193,14 +195,14 @@ class NCAPController:
     def act(
         self, state: CircuitState, observation: Array, command: Command | None = None
     ) -> tuple[CircuitState, Array]:
-        """(next state, action (P, leg, joint)) from observations (P, leg, sense)."""
+        """(next state, action (P, site, joint)) from observations (P, site, sense)."""
         state, board = self.think(state, observation, command)
         return state, self.action(board)
 
     def think(
         self, state: CircuitState, observation: Array, command: Command | None = None
     ) -> tuple[CircuitState, Array]:
-        """(next state, board (P, M)) from observations (P, leg, sense); what stands where is in `system.names`."""
+        """(next state, board (P, M)) from observations (P, site, sense); what stands where is in `system.names`."""
         seen = check_observation(observation, len(self._own), len(self._own_command), len(self._posture))
         felt = seen[:, self._own]
         check_state(state, CircuitState, len(felt))
@@ -211,7 +213,7 @@ class NCAPController:
         return self.system.step(state, senses, commands, self._weights)
 
     def action(self, board: Array) -> Array:
-        """(P, leg, joint) what the motor neurons on a board (P, M) set."""
+        """(P, site, joint) what the motor neurons on a board (P, M) set."""
         return board[:, self._motors] * self._mirror
 
     def signals(self, state: CircuitState) -> dict[str, Array]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ncap.analysis import plots
+from ncap.analysis.gait_summary import GaitSummary
 from ncap.circuits.animal import HALF_CENTRES
 from ncap.errors import UserError
 from ncap.evaluation import STANCE_FORCE, Evaluation, evaluate, own_command
@@ -55,13 +56,13 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     for missing in (name for name in _NEEDED if name not in progress[0]):
         raise UserError(f"{run}: its progress has no column {missing}")
     found = load(run)
-    circuit = found.policy if isinstance(found.policy, NCAPPolicy) else NCAPPolicy()
-    compared = {"trained": found, "untrained": untrained(circuit), "zero": load("zero")}
+    task = training.world
+    before = untrained(found.policy) if isinstance(found.policy, NCAPPolicy) else load("untrained").on(task)
+    compared = {"trained": found, "untrained": before, "zero": load("zero").on(task)}
     if (shipped := f"mlp-{training.task}") in shipped_policies():
         compared["shipped MLP"] = load(shipped)
-    task = training.world
     rows = {name: evaluate(player, task, range(EPISODES), threads=threads) for name, player in compared.items()}
-    walks = {name: _walk(compared[name], task) for name in ("untrained", "trained")}
+    walks = {name: _walk(compared[name], task) for name in ("untrained", "trained")} if task.robot.feet else {}
     trained = rows["trained"]
     title = f"{training.kind} on {training.task}, {task.target_speed:g} m/s"
     body = [
@@ -70,13 +71,14 @@ def write_report(run: Path, out: Path, threads: int) -> None:
         f"after {progress[-1]['rollouts']:.0f} rollouts, with {found.parameters} weights.</p>",
         _table(rows),
         "<h2>Learning</h2>",
-        picture_of(_learning_figure(progress), "learning curve"),
-        "<h2>Footfalls, shaded by pressure</h2>",
-        picture_of(_footfall_figure(walks), "footfalls"),
+        picture_of(_learning_figure(progress, task.episode_seconds, bool(task.robot.feet)), "learning curve"),
     ]
-    if isinstance(found.policy, NCAPPolicy):
+    if task.robot.feet:
+        body += ["<h2>Footfalls, shaded by pressure</h2>", picture_of(_footfall_figure(walks), "footfalls")]
+    if isinstance(found.policy, NCAPPolicy) and task.robot.feet:
         body += ["<h2>Half-centres of the rhythm generator, trained</h2>"]
         body += [picture_of(_neuron_figure(found.policy, walks["trained"]), "half-centres")]
+    if isinstance(found.policy, NCAPPolicy):
         body += ["<h2>Weights before and after</h2>"]
         body += [picture_of(circuit_weights(found.policy, found.theta), "weights")]
     write_page(out, f"ncap: {title}", body)
@@ -100,34 +102,50 @@ def _walk(player: TrainedPolicy, task: Task) -> Walk:
 
 
 def _table(rows: dict[str, Evaluation]) -> str:
-    head = ("", "return", "falls", "speed (m/s)", "cost of transport", "gait", "Hz", "regular in", "commanded gait in")
+    walks = any(row.gait is not None for row in rows.values())
+    head = ("", "return", "falls", "speed (m/s)", "cost of transport")
+    gait_head = ("gait", "Hz", "regular in", "commanded gait in") if walks else ("undulation",)
     cells = [
         (
             name,
             f"{row.return_mean:.3f}",
             f"{row.falls} of {row.episodes}",
-            f"{row.speed_mean:.2f}",
+            f"{row.speed_mean:.{2 if walks else 3}f}",
             "–" if row.cost_of_transport is None else f"{row.cost_of_transport:.2f}",
-            f"{row.gait.label} ({row.gait.share:.0%})",
-            f"{row.gait.frequency_hz:.1f}",
-            f"{row.gait.regular_share:.0%}",
-            "–" if row.gait.commanded is None else f"{row.gait.commanded}: {row.gait.commanded_share:.0%}",
+            *(_gait_cells(row.gait) if row.gait else (_undulation_cell(row),)),
         )
         for name, row in rows.items()
     ]
-    return html_table(head, cells)
+    return html_table((*head, *gait_head), cells)
 
 
-def _learning_figure(progress: list[dict[str, float]]) -> Figure:
+def _gait_cells(gait: GaitSummary) -> tuple[str, ...]:
+    return (
+        f"{gait.label} ({gait.share:.0%})",
+        f"{gait.frequency_hz:.1f}",
+        f"{gait.regular_share:.0%}",
+        "–" if gait.commanded is None else f"{gait.commanded}: {gait.commanded_share:.0%}",
+    )
+
+
+def _undulation_cell(row: Evaluation) -> str:
+    wave = row.undulation
+    return "–" if wave is None else f"{wave.frequency_hz:.2f} Hz, up to {wave.amplitude_deg:.0f}°"
+
+
+def _learning_figure(progress: list[dict[str, float]], seconds: float, walks: bool) -> Figure:
     fig, named = plots.figure(["curve"], size=(9, 3.2), heights=(1,))
     axes, rollouts = named["curve"], [row["rollouts"] for row in progress]
     for column, label in _PLAYED.items():
         if column in progress[0]:
             axes.plot(rollouts, [row[column] for row in progress], color="#BBBBBB", label=label)
     axes.plot(rollouts, [row["test_return"] for row in progress], color=plots.LEG_COLOURS[0], label="test episodes")
-    axes.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
-    axes.text(rollouts[-1], 0.505, "standing still", ha="right", va="bottom", fontsize=8, color="#777777")
-    axes.set(xlabel="rollouts (episodes of 15 s)", ylabel="return", ylim=(0, 1.02), xlim=(0, max(1, rollouts[-1])))
+    if walks:
+        axes.axhline(0.5, color="#999999", linestyle=":", linewidth=1)
+        axes.text(rollouts[-1], 0.505, "standing still", ha="right", va="bottom", fontsize=8, color="#777777")
+    axes.set(
+        xlabel=f"rollouts (episodes of {seconds:g} s)", ylabel="return", ylim=(0, 1.02), xlim=(0, max(1, rollouts[-1]))
+    )
     axes.legend(frameon=False, loc="lower right")
     return fig
 

@@ -7,25 +7,29 @@ and newtons are the robot's, by three points: minimum, middle (the standing pose
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError
 from ncap.files import decode, decode_value, read_json, read_text
-from ncap.plan import LEGS, QUADRUPED
+from ncap.plan import LEGS, QUADRUPED, BodyPlan
 from ncap.registry import Registry
 from ncap.rotations import pitch_of, roll_of
+from ncap.sim.body import Gains
+
+if TYPE_CHECKING:
+    from ncap.sim.simulation import Measurements
 
 Array = NDArray[np.float64]
 LegTriple = tuple[tuple[float, float, float], ...]
 PerJoint = float | tuple[float, float, float]
 """One number for all joints, or one each for hip, thigh and calf."""
 
-SENSES: Final = 10
+SENSES: Final = len(QUADRUPED.senses)
 """Observations per leg: position, torque and velocity of hip, thigh and calf, then foot contact."""
-POSTURE: Final = 4
+POSTURE: Final = len(QUADRUPED.posture)
 """Observations of the trunk, as every leg has them after its own: how far its side has sunk and how fast it sinks, how
 far its girdle has sunk and how fast it sinks."""
 TILT: Final = 0.5
@@ -101,6 +105,16 @@ class Robot:
             if value is not None and not (np.array(value) > 0).all():
                 raise UserError(f"robot {self.name}: {field} must be above 0")
 
+    @property
+    def plan(self) -> BodyPlan:
+        """Four legs."""
+        return QUADRUPED
+
+    @property
+    def nose(self) -> float:
+        """The trunk's middle itself."""
+        return 0.0
+
     @cached_property
     def low(self) -> Array:
         """(leg, 3) lowest joint position, rad."""
@@ -126,10 +140,29 @@ class Robot:
         """(leg, 3) joint velocity that maps to ±1, rad/s."""
         return np.full(self.mid.shape, self.velocity_limit, float)
 
+    def gains(self, kp: float | None, kd: float | None) -> Gains:
+        """PD control of joint positions."""
+        kp, kd = self.kp if kp is None else kp, self.kd if kd is None else kd
+        return Gains(kp, kp, kd)
+
+    def start(self, draws: np.random.Generator, noise: float) -> tuple[Array, float]:
+        """Near the standing pose, straight ahead."""
+        return draws.uniform(-1, 1, self.mid.shape) * noise, 0.0
+
+    def at_rest(self, positions: Array) -> Array:
+        """The positions themselves."""
+        return positions
+
     def targets(self, action: Array) -> Array:
         """Joint targets in rad from actions (..., leg, 3), which are clipped to [-1, 1]."""
         action = np.clip(action, -1.0, 1.0)
         return self.mid + np.where(action < 0, action * (self.mid - self.low), action * (self.high - self.mid))
+
+    def seen(self, now: "Measurements") -> Array:
+        """Observations (P, leg, sense) of the robots that were measured."""
+        return self.observation(
+            now.joint_position, now.torque, now.joint_velocity, now.foot_force, now.up, now.angular_velocity
+        )
 
     def observation(
         self,

@@ -1,6 +1,6 @@
 """Many robots stepped together, and what is measured of them at the end of a control step.
 
-Shapes: P individuals; joint signals are (P, leg, 3), SI units. Individuals may have different models:
+Shapes: P individuals; joint signals are (P, site, joint), SI units. Individuals may have different models:
 see `World.variant`.
 """
 
@@ -50,7 +50,7 @@ class Measurements(NamedTuple):
     torque: Array
     """Applied by the motors in the last physics step."""
     foot_force: Array
-    """(P, leg) normal force, N."""
+    """(P, foot) normal force, N."""
     trunk_touches: Mask
     """(P,) whether the trunk touches the ground."""
     position: Array
@@ -83,7 +83,7 @@ class Simulation:
         self._show_sensors(True)
         self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)
         self._qpos[ids], self._qvel[ids] = qpos, qvel
-        self._ctrl[ids] = qpos[:, self.world.position_columns]
+        self._ctrl[ids] = self.world.robot.at_rest(qpos[:, self.world.position_columns])
         self._batch.forward(ids)
 
     def exchange(self, ids: Indices, models: Sequence[mujoco.MjModel]) -> None:
@@ -103,7 +103,7 @@ class Simulation:
             model.opt.disableflags = flags & ~_NO_SENSORS if shown else flags | _NO_SENSORS
 
     def step(self, alive: Indices, targets: Array) -> Indices:
-        """Move the individuals `alive` by one control step towards joint targets (P, leg, 3).
+        """Move the individuals `alive` by one control step with controls (P, site, joint), of legs their joint targets.
 
         Returns those whose simulation failed or warned; they must not be stepped again. Sensors are computed in the
         last physics step only.

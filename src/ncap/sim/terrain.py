@@ -67,6 +67,18 @@ class Flat:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Water(Flat):
+    """A fluid in which nothing weighs anything and nothing touches the plane far below."""
+
+    density: float = 3000.0
+    """kg/m³; three times that of water, as in the swimmer of the Control Suite."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.density < np.inf:
+            raise UserError(f"a density is a number from 0 on, not {self.density:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bumpy:
     """Smooth random bumps: a random height every `spacing` metres, interpolated smoothly."""
 
@@ -117,6 +129,7 @@ CELLS_PER_BUMP: Final = 4
 TERRAINS: Final[Registry[Terrain]] = Registry("terrain")
 TERRAINS["flat"] = Flat()
 TERRAINS["bumpy"] = Bumpy()
+TERRAINS["water"] = Water()
 
 
 def _smooth(values: Array, samples: int) -> Array:

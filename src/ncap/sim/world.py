@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
-from ncap.sim.robot import Robot
-from ncap.sim.terrain import Terrain
+from ncap.sim.body import Body
+from ncap.sim.terrain import Terrain, Water
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -67,8 +67,10 @@ class Physics:
 PHYSICS: Final = {
     "paper": Physics(longest_step=0.001, integrator="euler"),
     "fast": Physics(longest_step=0.0025, integrator="euler"),
+    "suite": Physics(longest_step=0.002, integrator="euler"),
 }
-"""The paper's, in which everything is reported, and one to train in; docs/design/reference-notes.md compares them."""
+"""The paper's, in which everything is reported, one to train in, and that of the Control Suite's swimmer;
+docs/design/reference-notes.md compares the first two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +94,7 @@ class World:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Body,
         terrain: Terrain,
         *,
         contact: str = "default",
@@ -113,7 +115,7 @@ class World:
         self.joint_limits: tuple[Array, Array] = tuple(np.array(limits).T.reshape(2, *robot.mid.shape))
         """Lowest and highest joint positions that the model allows, (leg, 3) each, rad."""
         self.trunk_id = self.model.body(robot.trunk).id
-        self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet])
+        self.foot_geoms: Indices = np.array([self.model.geom(name).id for name in robot.feet], np.int64)
         names = (GROUND,) if terrain.grid is None else (GROUND, *BANKS)
         self.ground_ids: Indices = np.array([self.model.geom(name).id for name in names])
         self.total_mass = float(self.model.body_mass.sum())
@@ -127,10 +129,9 @@ class World:
         """A model that differs as asked. The foot's and the ground's friction are both set, so the larger one is it."""
         model = copy.copy(self.model)
         model.geom_friction[[*self.ground_ids, *self.foot_geoms], 0] = variation.friction
-        kp = self.robot.kp if variation.kp is None else variation.kp
-        kd = self.robot.kd if variation.kd is None else variation.kd
-        model.actuator_gainprm[:, 0] = kp
-        model.actuator_biasprm[:, 1], model.actuator_biasprm[:, 2] = -kp, -kd
+        gains = self.robot.gains(variation.kp, variation.kd)
+        model.actuator_gainprm[:, 0] = gains.gain
+        model.actuator_biasprm[:, 1], model.actuator_biasprm[:, 2] = -gains.stiffness, -gains.damping
         model.actuator_forcerange *= variation.motor_strength
         if variation.trunk_mass_scale != 1.0:
             model.body_mass[self.trunk_id] *= variation.trunk_mass_scale
@@ -140,20 +141,25 @@ class World:
             model.hfield_data[:] = (self.terrain.heights(variation.terrain_seed) / self.terrain.grid.top).ravel()
         return model
 
-    def standing(self, model: mujoco.MjModel, offsets: Array) -> tuple[Array, Array]:
-        """(qpos, qvel) at rest in the standing pose plus joint offsets (leg, 3), the lowest foot just above the ground.
+    def standing(self, model: mujoco.MjModel, offsets: Array, heading: float = 0.0) -> tuple[Array, Array]:
+        """(qpos, qvel) at rest in the first pose plus joint offsets (site, joint), the lowest foot just above ground.
 
-        On bumps the robot is then left to settle for half a second and stopped, so that every foot stands somewhere.
+        On bumps the robot is then left to settle for half a second and stopped, so that every foot stands somewhere. A
+        body without feet stays at the height that its model gives it. heading: to the left of x, rad.
         """
         data = mujoco.MjData(model)
         data.qpos[self.position_columns] = (self.robot.mid + offsets).ravel()
+        if heading:
+            data.qpos[3:7] = math.cos(heading / 2), 0.0, 0.0, math.sin(heading / 2)
+        if not len(self.foot_geoms):
+            return data.qpos.copy(), data.qvel.copy()
         mujoco.mj_kinematics(model, data)
         feet = data.geom_xpos[self.foot_geoms]
         radius = model.geom_size[self.foot_geoms, 0]
         ground = [self._highest_near(model, x, y, r) for (x, y, _), r in zip(feet, radius, strict=True)]
         data.qpos[2] += CLEARANCE - (feet[:, 2] - radius - ground).min()
         if self.terrain.grid is not None:
-            data.ctrl[:] = self.robot.mid.ravel()
+            data.ctrl[:] = self.robot.at_rest(self.robot.mid).ravel()
             mujoco.mj_step(model, data, nstep=round(SETTLE_SECONDS / model.opt.timestep))
             data.qvel[:] = 0.0
         return data.qpos.copy(), data.qvel.copy()
@@ -187,7 +193,7 @@ class World:
         return float(heights[cells(y, -grid.aside), cells(x, -grid.behind)].max()) * grid.top
 
 
-def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics: Physics, control_dt: float) -> mujoco.MjModel:
+def _compile(robot: Body, terrain: Terrain, contact: Contact, physics: Physics, control_dt: float) -> mujoco.MjModel:
     try:
         if robot.model_xml:
             spec = mujoco.MjSpec.from_string(robot.model_xml)
@@ -202,13 +208,16 @@ def _compile(robot: Robot, terrain: Terrain, contact: Contact, physics: Physics,
     _check_names(spec, robot)
     _add_scenery(spec)
     _add_ground(spec, terrain)
+    if isinstance(terrain, Water):
+        spec.option.density, spec.option.gravity = terrain.density, [0.0, 0.0, 0.0]
+        spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     _set_contacts(spec, robot, contact)
     _add_motors(spec, robot)
     _add_foot_sensors(spec, robot)
     return spec.compile()
 
 
-def _check_names(spec: mujoco.MjSpec, robot: Robot) -> None:
+def _check_names(spec: mujoco.MjSpec, robot: Body) -> None:
     for kind, wanted, there in (
         ("joint", [name for leg in robot.joints for name in leg], spec.joints),
         ("geom", [*robot.feet, *robot.ground_geoms], spec.geoms),
@@ -264,7 +273,7 @@ def _add_ground(spec: mujoco.MjSpec, terrain: Terrain) -> None:
         spec.worldbody.add_geom(name=name, type=mujoco.mjtGeom.mjGEOM_BOX, pos=place, size=size, **look)
 
 
-def _set_contacts(spec: mujoco.MjSpec, robot: Robot, contact: Contact) -> None:
+def _set_contacts(spec: mujoco.MjSpec, robot: Body, contact: Contact) -> None:
     touching = {*robot.feet, *robot.ground_geoms} if robot.ground_geoms else None
     for geom in spec.geoms:
         if geom.name in robot.feet:
@@ -279,18 +288,19 @@ def _set_contacts(spec: mujoco.MjSpec, robot: Robot, contact: Contact) -> None:
                 geom.contype = 0
 
 
-def _add_motors(spec: mujoco.MjSpec, robot: Robot) -> None:
-    """PD control as affine actuators, in leg order: force = kp (ctrl - q) - kd dq, limited."""
+def _add_motors(spec: mujoco.MjSpec, robot: Body) -> None:
+    """Motors as affine actuators, in the order of sites, with limited torques; see ncap.sim.body.Gains."""
+    gains = robot.gains(None, None)
     names = [name for leg in robot.joints for name in leg]
     for name, limit in zip(names, robot.torque_limits.ravel(), strict=True):
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.biastype = mujoco.mjtBias.mjBIAS_AFFINE
-        motor.gainprm[0] = robot.kp
-        motor.biasprm[1], motor.biasprm[2] = -robot.kp, -robot.kd
+        motor.gainprm[0] = gains.gain
+        motor.biasprm[1], motor.biasprm[2] = -gains.stiffness, -gains.damping
         motor.forcelimited, motor.forcerange = True, [-limit, limit]
 
 
-def _add_foot_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
+def _add_foot_sensors(spec: mujoco.MjSpec, robot: Body) -> None:
     for name in robot.feet:
         foot = spec.geom(name)
         site = f"{name}_touch"

@@ -82,7 +82,8 @@ class Session:
         trained = self._policies[name] if name in self._policies else load(name)
         if reason := stage.misfit(trained, task):
             raise UserError(reason)
-        own = own_command(trained, replace(task, drive=None))
+        trained = trained.on(task)
+        own = own_command(trained, replace(task, drive=None, target=None))
         return Brain(trained, own if isinstance(own, float) else None)
 
     @property

@@ -8,7 +8,8 @@ import numpy as np
 
 from ncap.errors import UserError
 from ncap.evaluation import task_for
-from ncap.sim.robot import ROBOTS, find_robot
+from ncap.sim.bodies import find_body
+from ncap.sim.robot import ROBOTS
 from ncap.sim.terrain import Bumpy, Flat, Terrain
 from ncap.tasks import TASKS, Task, find_task, with_robot
 from ncap.trained import TrainedPolicy, load, shipped_policies
@@ -28,14 +29,14 @@ def found_task(known: Task, task: str, robot: str | None, policy: TrainedPolicy)
             return found
     if robot == found.robot.name:
         return found
-    return with_robot(found, known.robot if robot == known.robot.name else find_robot(robot))
+    return with_robot(found, known.robot if robot == known.robot.name else find_body(robot))
 
 
 def misfit(policy: TrainedPolicy, task: Task) -> str | None:
     """Why a policy cannot play a task on its robot; None if it can."""
     try:
         task_for(policy, task, task.robot.name)
-        controller = policy.controller(1)
+        controller = policy.on(task).controller(1)
         _, action = controller.act(controller.reset([0]), np.zeros((1, *task.senses)))
     except UserError as error:
         return str(error)
@@ -80,6 +81,7 @@ def _terrain(base: Task, original: Controls, bumpiness: float) -> Terrain:
 def numbers_of(task: Task) -> dict[str, Any]:
     """The controls of a world as a task has them."""
     given = task.variation
+    gains = task.robot.gains(given.kp, given.kd)
     return {
         "task": task.name,
         "robot": task.robot.name,
@@ -87,8 +89,8 @@ def numbers_of(task: Task) -> dict[str, Any]:
         "bumpiness": task.terrain.bumpiness if isinstance(task.terrain, Bumpy) else 0.0,
         "friction": 1.0,
         "trunk_mass_scale": given.trunk_mass_scale,
-        "kp": task.robot.kp if given.kp is None else given.kp,
-        "kd": task.robot.kd if given.kd is None else given.kd,
+        "kp": gains.stiffness,
+        "kd": gains.damping,
     }
 
 
