@@ -12,7 +12,7 @@ What most people need is here, and is imported when it is first used:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from ncap.circuits.animal import animal as animal
