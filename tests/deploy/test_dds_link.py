@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,12 +18,13 @@ from ncap.deploy import dds_messages, motion_service, session
 from ncap.deploy.dds_end import DdsAddress, DdsEnd, find_dds_address
 from ncap.deploy.dds_link import DdsLink
 from ncap.deploy.flight_plan import FlightPlan
+from ncap.deploy.limits import limits_of
 from ncap.deploy.lock import CommanderLock
 from ncap.deploy.loop import Deployment
 from ncap.deploy.messages import Command, damping_command
 from ncap.deploy.motion_service import MotionService, TwinMotionService, check_legs_folded
 from ncap.deploy.phases import Schedule
-from ncap.deploy.safety import Received
+from ncap.deploy.safety import Received, Safety
 from ncap.deploy.serving import serve
 from ncap.deploy.twin import Twin
 from ncap.errors import UserError
@@ -451,6 +453,44 @@ def test_a_robot_that_falls_silent_in_flight_is_damped(served_twin, commands, dd
     # half a second is allowed to this commander, since the machine may be busy; then its damping must arrive soon
     assert 0 < served_twin.damped_at - silent < 1.0
     assert commands[-1][1].is_damping
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("silence", "old state"),
+        ("short", "old state"),
+        ("corrupt", "old state"),
+        ("frozen-tick", "frozen tick"),
+        ("jumping-tick", "jumping tick"),
+        ("restart", "jumping tick"),
+        ("nan", "state is not a number"),
+        ("hot", "temperature"),
+        ("overspeed", "velocity"),
+        ("overtorque", "torque"),
+        ("tilt", "tilt"),
+    ],
+)
+def test_every_fault_in_a_state_is_noticed_over_dds(served_twin, dds, fault, kind):
+    limits = replace(limits_of(GO2), state_age=0.5, tick_jump=0.4)  # a test machine is busy
+    safety, link = Safety(GO2, limits, tick_seconds=1e-3), DdsLink(dds)
+
+    def watch(seconds):
+        until = link.now() + seconds
+        while safety.fault is None and link.now() < until:
+            link.wait_until(link.now() + 0.002)
+            safety.watch(link.newest(), link.now())
+
+    wait_for(link.end, lambda: link.newest() is not None)
+    watch(0.1)
+    assert safety.fault is None
+    served_twin.inject(fault)
+    watch(5.0)
+    assert safety.fault is not None
+    assert safety.fault.kind == kind
+    assert link.malformed == 0 or fault == "corrupt"
+    link.close()
 
 
 def test_the_twins_states_pass_and_damping_is_understood(dds):

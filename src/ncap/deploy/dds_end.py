@@ -6,6 +6,7 @@ robot's 0. Readers keep the newest sample only and never ask for a lost one agai
 
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -84,7 +85,8 @@ class DdsEnd:
 
         self._failure = DDSException
         try:
-            self._domain = _open_domain(self.address)
+            with _OPENING:
+                self._domain = _open_domain(self.address)
             self._participant = DomainParticipant(self.address.domain)
             self._waiting = WaitSet(self._participant)
         except DDSException as error:
@@ -175,6 +177,8 @@ def _import_types() -> dict[str, Any]:
 
 _DOMAINS: Final[dict[int, tuple[str, "Domain"]]] = {}
 """Interface and handle of every domain that this process is in. Cyclone DDS configures a domain once in a process."""
+_OPENING: Final = threading.Lock()
+"""Held while a domain is opened: two threads may want the same one."""
 
 
 def _open_domain(address: DdsAddress) -> "Domain":
