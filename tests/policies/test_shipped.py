@@ -133,10 +133,12 @@ OTHERS = {
     "ncap-flat-speeds": "flat-speeds",
     "ncap-flat-bound": "flat-run",
     "ncap-drive": "flat-drive",
+    "ncap-go2-drive": "flat-drive",
     "ncap-go1-walk": "flat-walk",
     "ncap-go2-walk": "flat-walk",
 }
 """Shipped circuits beside those of the paper's tasks, and what they were trained for."""
+DRIVEN = ("ncap-drive", "ncap-go2-drive")
 
 
 def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_and_some_that_do_more():
@@ -149,10 +151,10 @@ def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(nam
     found = load(name)
     assert found.task == OTHERS.get(name, name.split("-", 1)[1])
     # 92 weights in the paper's table, 112 in the default, 120 in drive; PPO: 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12
-    sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112), "ncap-drive": 120}
+    sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112), **dict.fromkeys(DRIVEN, 120)}
     assert found.parameters == sizes.get(name, 92)
     if isinstance(found.policy, NCAPPolicy):
-        table = "drive" if name == "ncap-drive" else "default" if name in LED else "paper"
+        table = "drive" if name in DRIVEN else "default" if name in LED else "paper"
         assert found.policy.circuit == animal(table)
         assert found.policy.copies == 1
 
