@@ -1,8 +1,8 @@
 """What is not known of a robot's motors and feet: trainings with it and without it, played across what may be.
 
-A real motor's gains are not those that it is told, and some feet feel nothing. Gains differ from one training episode
-to the next in one condition, contact is estimated from joint torques or not felt at all in others; every result is then
-played with gains at the corners, and with feet that work, are estimated, or always say that nothing touches them.
+A real motor's gains are not those that it is told, and some feet feel nothing. In one condition gains differ from one
+training episode to the next. Both results are played with gains at the corners, with contact that is estimated from
+joint torques, and with feet that always say that nothing touches them.
 """
 
 from dataclasses import replace
@@ -22,7 +22,6 @@ ROBOT: Final = "go2"
 TRAININGS: Final[dict[str, dict[str, Any]]] = {
     "as it is": {},
     "gains vary": {"vary_kp": 0.3, "vary_kd": 0.5},
-    "feet are not felt": {"without": ("foot+", "foot-")},
 }
 """Settings of Training by the names in the table."""
 EPOCHS: Final = 30
