@@ -39,6 +39,24 @@ def live(open_tab, address):
     return tab
 
 
+def test_a_first_visitor_is_shown_around_and_a_second_one_no_more(live, open_tab, address):
+    assert live.page.title() == "ncap"
+    assert "circle" in urllib.parse.unquote(live.page.locator("link[rel=icon]").get_attribute("href"))
+    wait_for_text(live, ".tour", "A spinal circuit moves this robot")
+    live.page.get_by_role("button", name="Next", exact=True).click()
+    wait_for_text(live, ".tour", "Keys I and K")
+    live.page.get_by_role("button", name="Skip the tour").click()
+    live.page.wait_for_selector(".tour", timeout=PATIENCE, state="detached")
+    other = open_tab(address, 390, 844)  # a phone
+    other.page.wait_for_selector("#gait", timeout=PATIENCE)
+    assert other.page.locator(".tour").count() == 0
+    numbers, robot = (other.page.locator(name).first.bounding_box() for name in ("#gait", "canvas[data-engine]"))
+    assert robot["y"] + robot["height"] <= numbers["y"]  # nothing lies over the robot
+    assert other.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert other.complaints == []
+    other.page.close()
+
+
 def wait_for_text(tab, selector: str, word: str) -> None:
     tab.page.wait_for_function(
         "([selector, word]) => document.querySelector(selector)?.textContent.includes(word)",
@@ -48,11 +66,11 @@ def wait_for_text(tab, selector: str, word: str) -> None:
 
 
 def drag_command(tab, share: float) -> None:
-    """Drag the first slider, the brainstem command, to a share of its length.
+    """Drag the third slider, the brainstem command, to a share of its length.
 
     Once more where the page moved under the mouse, or the slider was released before it had followed.
     """
-    handle = tab.page.get_by_role("slider").first
+    handle = tab.page.get_by_role("slider").nth(2)
     track = handle.locator("xpath=ancestor::*[contains(@class,'Slider-trackContainer')]").first
     begin = time.monotonic()
     while abs(float(handle.get_attribute("aria-valuenow")) - share) > 0.05:
@@ -67,16 +85,16 @@ def drag_command(tab, share: float) -> None:
         tab.page.mouse.up()
 
 
-def light_of(tab, neuron: str) -> float:
-    number = signal_names(animal()).index(neuron)
+def light_of(tab, neuron: str, circuit: str = "default") -> float:
+    number = signal_names(animal(circuit)).index(neuron)
     script = f"getComputedStyle(document.querySelector('.wiring')).getPropertyValue('--s{number}')"
     return float(tab.page.evaluate(script) or 0)
 
 
-def wait_for_light(tab, neuron: str, level: float) -> None:
+def wait_for_light(tab, neuron: str, level: float, circuit: str = "default") -> None:
     """A neuron is dark between its bursts."""
     begin = time.monotonic()
-    while light_of(tab, neuron) < level:
+    while light_of(tab, neuron, circuit) < level:
         assert time.monotonic() - begin < 30, f"{neuron} was never active"
         tab.page.wait_for_timeout(50)
 
@@ -188,13 +206,13 @@ def wait_for_tile(tab, name: str, low: float, high: float) -> None:
         tab.page.wait_for_timeout(100)
 
 
-def choose_policy(tab, name: str) -> None:
-    tab.page.get_by_label("Policy").first.click()
+def choose(tab, menu: str, name: str) -> None:
+    tab.page.get_by_label(menu, exact=True).first.click()
     tab.page.get_by_role("option", name=name, exact=True).first.click()
 
 
 def test_keys_drive_the_robot_and_all_tabs_agree(live, open_tab, address):
-    choose_policy(live, "ncap-drive")
+    choose(live, "Policy", "ncap-drive")
     live.page.locator(".wiring [data-cut='chx10.FL']").wait_for(timeout=PATIENCE)
     live.page.locator("canvas[data-engine]").click(force=True)  # what is typed into a menu is not for the robot
     wait_for_text(live, "body", "of 0.30 m/s")
@@ -214,12 +232,44 @@ def test_keys_drive_the_robot_and_all_tabs_agree(live, open_tab, address):
     wait_for_text(live, "body", "of 0.00 m/s")
     assert live.complaints == other.complaints == []
     other.page.close()
-    choose_policy(live, "untrained")
+
+
+def test_a_course_is_driven_by_keys_and_kept_as_a_replay(live, open_tab, tmp_path):
+    live.page.get_by_role("button", name="Start the course").click()
+    wait_for_text(live, "#course", "gate 1 of 12")
+    live.page.locator("canvas[data-engine]").click(force=True)
+    for _ in range(3):
+        live.page.keyboard.press("i")
+    wait_for_text(live, "#course", "gate 2 of 12")  # straight ahead through the first
+    points = int(live.page.locator("#course b").text_content())
+    assert 50 <= points <= 100
+    with live.page.expect_download(timeout=PATIENCE) as download:
+        live.page.get_by_role("button", name="Save the last 20 s").click()
+    assert download.value.suggested_filename == "ncap-drive.html"
+    download.value.save_as(tmp_path / "walk.html")
+    kept = open_tab((tmp_path / "walk.html").as_uri(), 1000, 700)
+    wait_for_text(kept, "h1", "ncap-drive on flat-walk, live")
+    wait_for_light(kept, "freq.L", 0.1, "drive")
+    assert live.complaints == kept.complaints == []
+    kept.page.close()
+
+
+def test_another_task_and_robot_are_another_world_for_the_same_policy(live):
+    choose(live, "Policy", "untrained")
     live.page.locator(".wiring [data-cut='chx10.FL']").wait_for(timeout=PATIENCE, state="detached")
+    choose(live, "Task", "flat-run")
+    wait_for_text(live, "body", "of 1.00 m/s")
+    choose(live, "Robot", "go2")
+    robot = "[...document.querySelectorAll('input')].find((one) => ['a1', 'go2'].includes(one.value)).value"
+    live.page.wait_for_function(f"{robot} == 'go2'", timeout=PATIENCE)
+    choose(live, "Task", "flat-walk")
+    wait_for_text(live, "body", "of 0.50 m/s")
+    live.page.wait_for_function(f"{robot} == 'a1'", timeout=PATIENCE)
+    assert live.complaints == []
 
 
 def test_the_name_of_a_run_is_text_in_the_menu_and_in_a_complaint(live, hostile_run):
-    choose_policy(live, f"runs/{hostile_run}")
+    choose(live, "Policy", f"runs/{hostile_run}")
     wait_for_text(live, "body", f"runs/{hostile_run}/best.safetensors is not a complete safetensors file")
     assert live.page.locator("img[src=x]").count() == 0
     assert live.complaints == []
@@ -229,7 +279,7 @@ def test_the_name_of_a_run_is_text_in_the_menu_and_in_a_complaint(live, hostile_
 def test_a_hard_push_throws_the_robot_and_it_gets_up_again(live):
     falls = "(document.body.textContent.match(/(\\d+) falls?/) || [0, 0])[1]"
     before = int(live.page.evaluate(falls))
-    strength = live.page.get_by_role("slider").nth(2)
+    strength = live.page.get_by_role("slider").nth(4)
     strength.focus()
     strength.press("End")
     live.page.get_by_role("button", name="left", exact=True).click()

@@ -131,15 +131,15 @@ def test_a_click_that_our_own_page_sends_back_to_a_tab_is_not_another_click(page
 
 
 def test_new_bumps_wait_until_the_slider_rests_and_then_are_drawn(page):
-    ground = page._ground
+    ground = page._drawing.ground
     page._panel._wish(bumpiness=0.5)
     page.run(0.1)
     assert page.session.controls.bumpiness == 0.0
     page.run(0.5)
     assert page.session.controls.bumpiness == 0.5
-    assert page._ground is not ground
-    page._panel._order("push", ("left", 5.0))
-    page._panel._order("time", "step")
+    assert page._drawing.ground is not ground
+    page._panel.order("push", ("left", 5.0))
+    page._panel.order("time", "step")
     page.run(0.05)
     assert page.session.controls.paused
     assert page.session.time == pytest.approx(0.03)

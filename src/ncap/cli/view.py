@@ -32,6 +32,7 @@ def watch(
     port: int = 8080,
     plain: bool = False,
     open: bool = False,
+    tour: bool = True,
 ) -> None:
     """Watch a policy live in a browser: its robot in 3-D, its circuit, its footfalls, and controls for all of them.
 
@@ -49,6 +50,7 @@ def watch(
         port: Port to listen on; the next free one if it is taken.
         plain: Without shadows, for computers whose browser has no graphics card.
         open: Also open the page in the browser of this computer.
+        tour: Offer the first visitor a short tour of the page.
 
     """
     from ncap.cli.terminal import names_in
@@ -57,7 +59,7 @@ def watch(
 
     whole, task = chosen(policy, replace(brain, without=()), body)
     session = Session(task, whole, ghost=ghost, without=names_in(brain.without), seed=seed)
-    page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain)
+    page = Page(session, choices(policy, ghost), host=host, port=port, plain=plain, tour=tour)
     before = signal.signal(signal.SIGINT, lambda *_: page.stop())
     print(f"watch: {page.address}   (Ctrl-C ends it)", flush=True)
     if open and _has_display():

@@ -19,6 +19,10 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "yaw_rate": (-0.6, 0.6),
 }
 """Controls that are numbers, and between which bounds; a robot or task with other numbers widens them."""
+FREE: Final = "as it is turned"
+BEHIND: Final = "behind the robot"
+CAMERAS: Final = (FREE, BEHIND)
+"""Where the camera stays: where a visitor turned it, or behind the robot, wherever that turns."""
 GET_UP: Final = "get up"
 START_ANEW: Final = "start anew"
 AFTER_FALL: Final = (GET_UP, START_ANEW)
@@ -75,11 +79,15 @@ class Controls:
     """Turning that is wanted, rad/s, positive to the left."""
     after_fall: str = GET_UP
     """One of AFTER_FALL."""
+    camera: str = FREE
+    """One of CAMERAS."""
 
     def check(self, ranges: Mapping[str, tuple[float, float]]) -> None:
         """Refuse a number outside its range, and an unknown word."""
         if self.after_fall not in AFTER_FALL:
             raise unknown_name("choice after a fall", self.after_fall, AFTER_FALL)
+        if self.camera not in CAMERAS:
+            raise unknown_name("camera", self.camera, CAMERAS)
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
             if value is None and name == "command":

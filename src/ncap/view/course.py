@@ -59,6 +59,8 @@ class Course:
 
     def __init__(self, position: Array, heading: float) -> None:
         """It begins at a place (2,), m, and leads away in the direction of a heading, rad."""
+        self.start: Array = position.copy()
+        """(2,) m."""
         headings = heading + np.cumsum(BENDS)
         along = np.stack((np.cos(headings), np.sin(headings)), axis=1)
         self.middles: Array = position + SPACING * np.cumsum(along, axis=0)

@@ -26,6 +26,8 @@ Point = tuple[float, float]
 RADIUS: Final = 0.66
 BOX: Final = (0.78, 0.46)
 """Half width and half height of an input or a sum of afferents."""
+LETTER: Final = 0.56
+"""Mean width of a letter for its height."""
 MARGIN: Final = 0.3
 """Empty space around the drawing."""
 WEAKEST: Final = 1e-3
@@ -52,6 +54,19 @@ class Node:
     def boxed(self) -> bool:
         """Whether it is drawn as a box rather than as a neuron."""
         return self.kind in ("sum", "input")
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its label in the lines in which it is written: in a circle, every word has its own."""
+        return (self.label,) if self.boxed else tuple(self.label.split())
+
+    @property
+    def letter_size(self) -> float:
+        """Height of its letters, so that the longest line has room."""
+        if len(self.label) == 1:
+            return 0.72
+        room = 1.5 if self.boxed else 1.3
+        return min(0.5, room / (LETTER * max(len(line) for line in self.lines)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,7 +343,7 @@ def _node_svg(number: int, node: Node, dead: bool) -> str:
         return (
             f'{group}{box} class="rim" fill="#151d28" stroke="#3a475a" stroke-width=".05"/>'
             f'{box} class="glow" fill="{LIT}" style="opacity:calc(.45*var(--s{number},0))"/>'
-            f'<text class="label in" x="{x:g}" y="{y:g}" font-size=".5">{label}</text></g>'
+            f'<text class="label in" x="{x:g}" y="{y:g}" font-size="{node.letter_size:.2f}">{label}</text></g>'
         )
     ring = (
         f'<circle cx="{x:g}" cy="{y:g}" r="{RADIUS - 0.13:.2f}" class="glow" fill="none" stroke="#8696ad" '
@@ -340,13 +355,17 @@ def _node_svg(number: int, node: Node, dead: bool) -> str:
     if node.kind == "motor":
         corners = " ".join(f"{a:.2f},{b:.2f}" for a, b in hexagon(node.centre))
         shape = f'<polygon points="{corners}" stroke-linejoin="round"'
-    size = 0.72 if len(label) == 1 else 0.46 if node.kind == "motor" else 0.5
+    size, lines = node.letter_size, node.lines
+    first = y - 0.5 * size * (len(lines) - 1)
+    text = "".join(
+        f'<tspan x="{x:g}" y="{first + i * size:.2f}">{escape(line)}</tspan>' for i, line in enumerate(lines)
+    )
     return (
         f'{group}<circle cx="{x:g}" cy="{y:g}" r="{2.1 * RADIUS:.2f}" class="glow" fill="url(#glow)" '
         f'style="opacity:var(--s{number},0)"/>'
         f'{shape} class="rim" fill="#18212e" stroke="#8696ad" stroke-width=".07"/>'
         f'{shape} class="glow" fill="{LIT}" style="opacity:calc(.85*var(--s{number},0))"/>'
-        f'{ring}<text class="label" x="{x:g}" y="{y:g}" font-size="{size}">{label}</text></g>'
+        f'{ring}<text class="label" font-size="{size:.2f}">{text}</text></g>'
     )
 
 

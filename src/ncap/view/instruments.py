@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ncap.evaluation import STANCE_FORCE
 from ncap.plan import LEGS
 from ncap.view.controls import Controls
+from ncap.view.course import Score
 from ncap.view.reading import Reading
 from ncap.view.style import (
     EXCITATORY,
@@ -76,6 +77,27 @@ def gait_and_numbers(reading: Reading, controls: Controls) -> str:
         f'<div style="display:grid;grid-template-columns:1fr 1fr;gap:6px;margin-top:8px">{shown}</div>'
         f'<div style="{small};margin-top:6px">{reading.time:.1f} s since the start'
         f"{_counted(reading.falls)}</div></div>"
+    )
+
+
+def score_board(score: Score | None, best: int) -> str:
+    """How a drive along a course goes; nothing without one."""
+    if score is None:
+        return ""
+    gates = len(score.points)
+    if score.next is None:
+        word = "All gates passed!" if score.passed == gates else "The course is over."
+        state = f"{word} {score.passed} of {gates} gates"
+    else:
+        state = f"gate {score.next + 1} of {gates} · {score.left:.0f} s left"
+    last = next((points for points in reversed(score.points) if points is not None), None)
+    gained = "" if last is None else f' <span style="font-size:12px;color:{MUTED}">last gate +{last}</span>'
+    box = f"margin:8px 14px 0;padding:6px 10px;border-radius:8px;background:#3a3220;color:{TEXT}"
+    return (
+        f'<div id="course" style="{box};font-family:system-ui,sans-serif">'
+        f'<div style="font-size:11px;color:{MUTED}">course · {state}</div>'
+        f'<b style="font-size:20px">{score.total}</b> points{gained}'
+        f'<span style="float:right;font-size:11px;color:{MUTED};line-height:28px">best {best}</span></div>'
     )
 
 

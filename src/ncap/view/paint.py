@@ -173,7 +173,7 @@ class WiringPainter:
         if node.boxed:
             corners = self._pixels(np.array([(x - BOX[0], y - BOX[1]), (x + BOX[0], y + BOX[1])]))
             pen.rounded_rectangle(corners, 0.2 * self._scale, fill="#151d28", outline="#3a475a", width=_FINE)
-            self._write(pen, node.centre, node.label, 0.5, MUTED)
+            self._write(pen, node.centre, node.label, node.letter_size, MUTED)
             return
         (cx, cy), radius = self._pixels(np.array([node.centre]))[0], RADIUS * self._scale
         lit = mixed(LIT, "#18212e", 0.9 * level)
@@ -184,14 +184,9 @@ class WiringPainter:
         if node.kind == "oscillator":
             pen.circle((cx, cy), radius - 0.13 * self._scale, outline="#8696ad", width=_FINE)
         ink = TEXT if level < 0.5 else "#10161f"
-        self._write(
-            pen,
-            node.centre,
-            node.label,
-            0.78 if len(node.label) == 1 else 0.42 if node.kind == "motor" else 0.5,
-            ink,
-            bold=True,
-        )
+        size, lines = node.letter_size, node.lines
+        for i, line in enumerate(lines):
+            self._write(pen, (x, y + size * (i - 0.5 * (len(lines) - 1))), line, size, ink, bold=True)
 
     def _write(
         self, pen: ImageDraw.ImageDraw, at: tuple[float, float], word: str, size: float, colour: str, bold: bool = False

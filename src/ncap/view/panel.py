@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, Final
 
 from ncap.circuits.animal import PATHWAYS
-from ncap.view.controls import AFTER_FALL, MAX_PUSH, PUSHES, Controls
+from ncap.view.controls import AFTER_FALL, CAMERAS, MAX_PUSH, PUSHES, Controls
 from ncap.view.style import MUTED, TEXT
 
 NO_GHOST: Final = "nobody"
@@ -29,6 +29,33 @@ WORLD: Final = (
     ("kd", "Damping kd", 0.5),
 )
 """Sliders about the world: control, label, step."""
+HINTS: Final[Mapping[str, str]] = {
+    "policy": "What moves the robot. Another one takes over in mid-stride.",
+    "ghost": "A second policy, whose robot walks beside and touches nothing of the first. Both start anew.",
+    "task": "The ground, the speed that is rewarded, and the robot that goes with them. The policy stays if it fits.",
+    "robot": "Another body in the same task. The policy stays if it fits.",
+    "camera": "Drag to turn it, wheel to come closer. Behind: it turns with the robot.",
+    "command": "The number that sets speed and gait of the circuit. A brainstem moves it while the robot is driven.",
+    "speed": "Forward speed that is wanted; 0 stands. Keys I and K.",
+    "yaw_rate": "Turning that is wanted, positive to the left. Keys J and L.",
+    "pace": "Simulated seconds in a second of real time.",
+    "after_fall": "Rise from where it lies and walk on, or begin the next episode.",
+    "target_speed": "Forward speed that is rewarded. It moves nothing by itself.",
+    "bumpiness": "0 is a plane. Another value is new ground, and a new start.",
+    "friction": "Sliding friction of the feet: 0.1 is ice, 1 is rubber on concrete.",
+    "trunk_mass_scale": "Factor on the trunk's mass and inertia.",
+    "kp": "Torque of a joint for its distance from the target, N m/rad.",
+    "kd": "Torque of a joint against its velocity, N m s/rad.",
+}
+"""What is said of a control when the pointer rests on it."""
+ARROWS: Final[Mapping[str, tuple[str, Any]]] = {
+    "◀": ("key", ("yaw_rate", 1)),
+    "▲": ("key", ("speed", 1)),
+    "▼": ("key", ("speed", -1)),
+    "▶": ("key", ("yaw_rate", -1)),
+    "■": ("time", "stand"),
+}
+"""Buttons for driving, where there are no keys, and what they order."""
 
 KEYS: Final[Mapping[str, tuple[str, tuple[str, Any]]]] = {
     "I": ("Faster", ("key", ("speed", 1))),
@@ -60,43 +87,63 @@ class Panel:
     """Sliders, menus and buttons, and what was asked for by them since the last call of `taken`."""
 
     def __init__(
-        self, gui: Any, controls: Controls, ranges: Mapping[str, tuple[float, float]], policies: Sequence[str]
+        self,
+        gui: Any,
+        controls: Controls,
+        ranges: Mapping[str, tuple[float, float]],
+        menus: Mapping[str, Sequence[str]],
     ) -> None:
+        """menus: the policies, tasks and robots to choose from, by control."""
         self._lock = threading.Lock()
         self._ranges = ranges
         self._wishes: dict[str, Any] = {}
         self._orders: list[tuple[str, Any]] = []
         self._touched = 0.0
         self._handles: dict[str, Any] = {}
-        self._add_policies_and_circuit(gui, controls, policies)
+        self._choice(gui, "policy", "Policy", menus["policy"], controls.policy)
+        self._choice(gui, "ghost", "Ghost", (NO_GHOST, *menus["policy"]), controls.ghost or NO_GHOST)
+        self._choice(gui, "task", "Task", menus["task"], controls.task)
+        self._choice(gui, "robot", "Robot", menus["robot"], controls.robot)
+        self._choice(gui, "camera", "Camera", CAMERAS, controls.camera)
         self._add_driving(gui, controls)
+        self._add_circuit(gui, controls)
         with gui.add_folder("Time"):
-            buttons = gui.add_button_group("", ("play / pause", "step", "reset"))
-            buttons.on_click(lambda _: self._order("time", buttons.value))
+            buttons = gui.add_button_group(
+                "", ("play / pause", "step", "reset"), hint="Hold time, go on by one control step, or start anew."
+            )
+            buttons.on_click(lambda _: self.order("time", buttons.value))
             self._slider(gui, "pace", "Slow motion (×)", 0.05, controls.pace)
             self._choice(gui, "after_fall", "After a fall", AFTER_FALL, controls.after_fall)
         with gui.add_folder("Push"):
-            strength = gui.add_slider("Strength (N s)", 1.0, MAX_PUSH, 1.0, 12.0)
-            sides = gui.add_button_group("", tuple(PUSHES))
-            sides.on_click(lambda _: self._order("push", (sides.value, strength.value)))
+            strength = gui.add_slider(
+                "Strength (N s)", 1.0, MAX_PUSH, 1.0, 12.0, hint="Impulse of the blow, on the whole robot."
+            )
+            sides = gui.add_button_group("", tuple(PUSHES), hint="Give the robot, and the ghost, a blow that way.")
+            sides.on_click(lambda _: self.order("push", (sides.value, strength.value)))
+        with gui.add_folder("Keep and share"):
+            save = gui.add_button(
+                "Save the last 20 s", hint="A replay: one file that opens in any browser, without network and ncap."
+            )
+            save.on_click(lambda event: self.order("save", event.client_id))
+            tour = gui.add_button("Tour", hint="What can be done on this page, in four steps.", color="gray")
+            tour.on_click(lambda _: self.order("tour", "begin"))
         with gui.add_folder("World", expand_by_default=False):
             for name, label, step in WORLD:
                 self._slider(gui, name, label, step, getattr(controls, name))
-            original = {name: getattr(controls, name) for name, _, _ in WORLD}
-            restore = gui.add_button("As it was")
-            restore.on_click(lambda _: self._wish(**original))
-        self.show(controls)
+            restore = gui.add_button("As it was", hint="The numbers of the task.")
+            restore.on_click(lambda _: self.order("world", "restore"))
+        self.show(controls, ranges)
 
-    def _add_policies_and_circuit(self, gui: Any, controls: Controls, policies: Sequence[str]) -> None:
-        self._choice(gui, "policy", "Policy", policies, controls.policy)
-        self._choice(gui, "ghost", "Ghost", (NO_GHOST, *policies), controls.ghost or NO_GHOST)
+    def _add_circuit(self, gui: Any, controls: Controls) -> None:
         with gui.add_folder("Circuit"):
             marks = ((0.15, "walk"), (0.55, "trot"), (0.95, "bound"))
             self._slider(gui, "command", "Brainstem command", 0.01, controls.command or 0.0, marks)
             pathways = tuple(name for name in PATHWAYS if name != AFFERENTS)
-            self._pathway = gui.add_dropdown("Knock out", (INTACT, *pathways), initial_value=INTACT)
+            hint = "Silence a pathway, beside what is silent already."
+            self._pathway = gui.add_dropdown("Knock out", (INTACT, *pathways), initial_value=INTACT, hint=hint)
             self._pathway.on_update(lambda event: self._knock_out(event, self._pathway.value))
-            self._feedback = gui.add_checkbox("Feedback from the legs", True)
+            hint = "Off: the rhythm is the circuit's alone."
+            self._feedback = gui.add_checkbox("Feedback from the legs", True, hint=hint)
             self._feedback.on_update(lambda event: self._connect(event, self._feedback.value))
             self._silenced = gui.add_html("")
 
@@ -104,13 +151,18 @@ class Panel:
         with gui.add_folder("Drive"):
             self._slider(gui, "speed", "Speed (m/s)", 0.05, controls.speed)
             self._slider(gui, "yaw_rate", "Turn left (rad/s)", 0.05, controls.yaw_rate)
+            arrows = gui.add_button_group("", tuple(ARROWS), hint="Left, faster, slower, right, stand.")
+            arrows.on_click(lambda _: self.order(*ARROWS[arrows.value]))
+            hint = "From the start through twelve gates, against the clock; again for a new try."
+            self._course = gui.add_button("Start the course", hint=hint)
+            self._course.on_click(lambda _: self.order("course", "start"))
             gui.add_html(
                 f'<div style="padding:0 12px 8px;font:12px/1.5 system-ui,sans-serif;color:{MUTED}">'
                 "keys: I faster · K slower · J left · L right · space stands</div>"
             )
         for key, (label, what) in KEYS.items():
             command = gui.add_command(label, hotkey=key)
-            command.on_trigger(lambda _, what=what: self._order(*what))
+            command.on_trigger(lambda _, what=what: self.order(*what))
 
     def add_click_field(self, gui: Any) -> None:
         """Add the text field, which nobody sees, into which CLICK types."""
@@ -126,7 +178,7 @@ class Panel:
         if name == INTACT:
             self._wish(without=())
         elif name:
-            self._order("click", name)
+            self.order("click", name)
 
     def _knock_out(self, event: Any, name: str) -> None:
         if event.client is None:
@@ -134,18 +186,19 @@ class Panel:
         if name == INTACT:
             self._wish(without=())
         else:
-            self._order("silence", name)
+            self.order("silence", name)
 
     def _connect(self, event: Any, connected: bool) -> None:
         if event.client is not None:
-            self._order("heal" if connected else "silence", AFFERENTS)
+            self.order("heal" if connected else "silence", AFFERENTS)
 
     def _slider(self, gui: Any, name: str, label: str, step: float, value: float, marks: Any = None) -> None:
         low, high = self._ranges[name]
-        self._register(name, gui.add_slider(label, low, high, step, value, marks=marks))
+        self._register(name, gui.add_slider(label, low, high, step, value, marks=marks, hint=HINTS[name]))
 
     def _choice(self, gui: Any, name: str, label: str, options: Sequence[str], value: str) -> None:
-        self._register(name, gui.add_dropdown(label, tuple(dict.fromkeys((*options, value))), initial_value=value))
+        every = tuple(dict.fromkeys((*options, value)))
+        self._register(name, gui.add_dropdown(label, every, initial_value=value, hint=HINTS[name]))
 
     def _register(self, name: str, handle: Any) -> None:
         self._handles[name] = handle
@@ -156,7 +209,8 @@ class Panel:
             self._wishes |= values
             self._touched = time.monotonic()
 
-    def _order(self, kind: str, what: Any) -> None:
+    def order(self, kind: str, what: Any) -> None:
+        """Ask for something that is done once. What cannot wait any more is dropped."""
         with self._lock:
             if len(self._orders) < MAX_ORDERS:
                 self._orders.append((kind, what))
@@ -176,12 +230,18 @@ class Panel:
         """Let the slider of the command follow a brainstem."""
         _set(self._handles["command"], "value", round(command, 2))
 
-    def show(self, controls: Controls) -> None:
-        """Make all widgets agree with the controls."""
+    def show(self, controls: Controls, ranges: Mapping[str, tuple[float, float]]) -> None:
+        """Make all widgets agree with the controls and their ranges."""
         for name, handle in self._handles.items():
             value = getattr(controls, name)
             if name == "ghost":
                 value = value or NO_GHOST
+            if name in ranges:
+                low, high = ranges[name]
+                _set(handle, "min", low)
+                _set(handle, "max", high)
+            elif value not in handle.options:
+                handle.options = (*handle.options, value)
             _set(handle, "value", value)
         pathways = [name for name in controls.without if name in PATHWAYS and name != AFFERENTS]
         _set(self._pathway, "value", pathways[-1] if pathways else INTACT)
@@ -189,8 +249,8 @@ class Panel:
         _set(self._silenced, "content", silenced(controls.without))
         for handle in (self._handles["command"], self._pathway, self._feedback):
             _set(handle, "disabled", controls.command is None)
-        for name in ("speed", "yaw_rate"):
-            _set(self._handles[name], "disabled", not controls.can_be_driven)
+        for handle in (self._handles["speed"], self._handles["yaw_rate"], self._course):
+            _set(handle, "disabled", not controls.can_be_driven)
 
 
 def silenced(without: Sequence[str]) -> str:

@@ -152,6 +152,16 @@ def gaits_over_time(recording: Recording) -> list[tuple[float, str, float]]:
 
 def write_replay(recording: Recording, path: Path) -> None:
     """Write the page of a recording."""
+    page = replay_page(recording)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot create {path.parent}: {error.strerror}") from None
+    write_whole(path, page)
+
+
+def replay_page(recording: Recording) -> bytes:
+    """The page of a recording, UTF-8."""
     if len(recording.position) < 2:
         raise UserError(f"{recording.title}: the recording has {len(recording.position)} steps, too few to replay")
     diagram = diagram_of(recording)
@@ -163,12 +173,7 @@ def write_replay(recording: Recording, path: Path) -> None:
     digest = base64.b64encode(hashlib.sha256(f"\n{script}".encode()).digest()).decode()
     parts = {"@SCRIPT@": script, "@WIRING@": wiring, "@DATA@": data, "@TITLE@": escape(recording.title)}
     parts["@HASH@"] = f"sha256-{digest}"  # the browser runs this program and no other
-    page = re.sub("|".join(parts), lambda mark: parts[mark[0]], page)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot create {path.parent}: {error.strerror}") from None
-    write_whole(path, page.encode())
+    return re.sub("|".join(parts), lambda mark: parts[mark[0]], page).encode()
 
 
 def _content(recording: Recording) -> dict[str, Any]:

@@ -13,16 +13,29 @@ from numpy.typing import NDArray
 from ncap.evaluation import STANCE_FORCE
 from ncap.plan import LEGS
 from ncap.sim.terrain import Terrain
+from ncap.view.course import Course, Score
 from ncap.view.shapes import FLAT_RADIUS, TILE, disc, ground_meshes, robot_meshes
 from ncap.view.style import FULL_FORCE, LEG_COLOURS, rgb
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+ROOT: Final = "/world"
+"""The frame to which all nodes belong, so that the view can turn with the robot."""
 GHOST_COLOUR: Final = (120, 190, 255)
 GHOST_OPACITY: Final = 0.28
 PATH_COLOUR: Final = (255, 190, 70)
 WANTED_COLOUR: Final = (150, 165, 185)
+ABOVE: Final = 0.28
+"""Height of the ghost's name over its trunk, m."""
+GATE_HEIGHT: Final = 0.5
+"""Height of a gate of a course, m."""
+GATE_COLOURS: Final = {
+    "next": (255, 209, 102),
+    "later": (96, 112, 134),
+    "passed": (61, 220, 151),
+    "lost": (150, 60, 60),
+}
 PATH_HEIGHT: Final = 0.01
 """Height of a path over the plane, m."""
 HALF_WIDTH: Final = 4.0
@@ -73,7 +86,9 @@ class FootLights:
         self._feet = feet
         vertices, faces = disc()
         self._discs = [
-            scene.add_mesh_simple(f"/feet/{leg}", vertices, faces, color=rgb(colour), opacity=0.75, cast_shadow=False)
+            scene.add_mesh_simple(
+                f"{ROOT}/feet/{leg}", vertices, faces, color=rgb(colour), opacity=0.75, cast_shadow=False
+            )
             for leg, colour in zip(LEGS, LEG_COLOURS, strict=True)
         ]
 
@@ -100,13 +115,13 @@ class GroundNodes:
     def __init__(self, scene: Any, model: mujoco.MjModel, terrain: Terrain) -> None:
         grid = terrain.grid
         self._endless = grid is None
-        self._root = scene.add_frame("/ground", show_axes=False)
+        self._root = scene.add_frame(f"{ROOT}/ground", show_axes=False)
         x, y = ((-FLAT_RADIUS, FLAT_RADIUS),) * 2
         if grid is not None:
             x, y = (-grid.behind, grid.ahead), (-HALF_WIDTH, HALF_WIDTH)
         for number, mesh in enumerate(ground_meshes(model, terrain, x, y)):
             scene.add_mesh_simple(
-                f"/ground/{number}",
+                f"{ROOT}/ground/{number}",
                 mesh.vertices,
                 mesh.faces,
                 color=mesh.colour,
@@ -121,6 +136,69 @@ class GroundNodes:
     def remove(self) -> None:
         """Remove its nodes from the scene."""
         self._root.remove()
+
+
+class NameNode:
+    """The ghost's name above it, and where it is."""
+
+    def __init__(self, scene: Any) -> None:
+        self._label = scene.add_label(f"{ROOT}/ghost-name", "", anchor="bottom-center", visible=False)
+
+    def show(self, text: str, place: Array) -> None:
+        """Write a text above a place (3,); nothing if it is empty."""
+        if self._label.visible != bool(text):
+            self._label.visible = bool(text)
+        if text:
+            self._label.position = place + np.array([0.0, 0.0, ABOVE])
+            if self._label.text != text:
+                self._label.text = text
+
+    def remove(self) -> None:
+        """Remove it from the scene."""
+        self._label.remove()
+
+
+class CourseNode:
+    """The gates of a course, in the colours of how each went, and the way from gate to gate."""
+
+    def __init__(self, scene: Any, course: Course) -> None:
+        posts = np.concatenate((course.posts, np.zeros((*course.posts.shape[:2], 1))), axis=2)
+        tops = posts + np.array([0.0, 0.0, GATE_HEIGHT])
+        left, right = posts[:, 0], posts[:, 1]
+        bars = ((left, tops[:, 0]), (right, tops[:, 1]), (tops[:, 0], tops[:, 1]), (left, right))
+        points = np.stack([np.stack(bar, axis=1) for bar in bars], axis=1).reshape(-1, 2, 3).astype(np.float32)
+        self._bars, self._shown = len(bars), (*course.score.points, course.score.over)
+        self._lines = scene.add_line_segments(
+            f"{ROOT}/course/gates", points, self._colours(course.score), thickness=0.03
+        )
+        middles = np.concatenate(([course.start], course.middles)).astype(np.float32)
+        ground = np.column_stack((middles, np.full(len(middles), PATH_HEIGHT / 2, np.float32)))
+        way = np.stack((ground[:-1], ground[1:]), axis=1)
+        self._way = scene.add_line_segments(f"{ROOT}/course/way", way, GATE_COLOURS["later"], thickness=0.02)
+
+    def _colours(self, score: Score) -> NDArray[np.uint8]:
+        """(bar, 2, 3) colours of all bars."""
+        kinds = ["later" if points is None else "passed" if points else "lost" for points in score.points]
+        if score.next is not None:
+            kinds[score.next] = "next"
+        colours = np.array([GATE_COLOURS[kind] for kind in kinds])
+        colours = np.round(255 * (colours / 255) ** 2.2).astype(np.uint8)  # viser takes those of line ends as linear
+        return np.repeat(np.repeat(colours, self._bars, axis=0)[:, None], 2, axis=1)
+
+    def show(self, score: Score) -> None:
+        """Colour the gates as the drive goes."""
+        now = (*score.points, score.over)
+        if now != self._shown:
+            self._shown, self._lines.colors = now, self._colours(score)
+
+    def move(self, origin: Array) -> None:
+        """Put it where it belongs, seen from an origin (3,) in the world."""
+        self._lines.position = self._way.position = -origin
+
+    def remove(self) -> None:
+        """Remove it from the scene."""
+        self._lines.remove()
+        self._way.remove()
 
 
 class PathNode:

@@ -23,7 +23,7 @@ from ncap.threads import one_blas_thread
 from ncap.trained import TrainedPolicy, load
 from ncap.view import stage
 from ncap.view.brain import Brain, toggled, valid_knock_outs
-from ncap.view.controls import FIRST_SPEED, GET_UP, KEY_STEP, MAX_PUSH, PUSHES, START_ANEW, Controls
+from ncap.view.controls import BEHIND, FIRST_SPEED, GET_UP, KEY_STEP, MAX_PUSH, PUSHES, START_ANEW, Controls
 from ncap.view.course import Course
 from ncap.view.driving import Driving
 from ncap.view.falling import Falling
@@ -218,6 +218,10 @@ class Session:
             model = self.arena.world.variant(drawn_variation(self.arena.task, self.seed))
             self.arena.simulation.exchange(np.array(BOTH), [model, model])
 
+    def restore(self) -> None:
+        """Give the world the numbers of the task."""
+        self.change(**{name: value for name, value in stage.numbers_of(self._base).items() if name in self.ranges})
+
     def press(self, control: str, sign: int) -> None:
         """Change the wanted speed or yaw rate by a step of a key, up (1) or down (-1), as far as it goes."""
         low, high = self.ranges[control]
@@ -251,7 +255,7 @@ class Session:
             raise UserError(f"{self.brain.name} cannot be driven along a course: choose a policy such as ncap-drive")
         self.reset()
         self.course = Course(self._trunk()[0][:2], float(np.arctan2(*self.heading()[::-1])))
-        self.change(driven=True, speed=self.controls.speed or FIRST_SPEED, yaw_rate=0.0, paused=False)
+        self.change(driven=True, speed=self.controls.speed or FIRST_SPEED, yaw_rate=0.0, paused=False, camera=BEHIND)
 
     @one_blas_thread()
     def step(self) -> None:

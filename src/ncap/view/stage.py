@@ -109,7 +109,7 @@ def at_the_edge(task: Task, x: float, y: float) -> bool:
     return grid is not None and not (EDGE - grid.behind < x < grid.ahead - EDGE and abs(y) < grid.aside - EDGE)
 
 
-def offered(*more: str) -> Sequence[str]:
+def offered_tasks(*more: str) -> Sequence[str]:
     """Tasks to choose from: those given, and all that have a name."""
     return tuple(dict.fromkeys((*more, *TASKS)))
 

@@ -20,8 +20,8 @@ import websockets.exceptions
 import zstandard
 from websockets.sync.client import connect
 
-from ncap.view import gate
-from ncap.view.gate import Gate
+from ncap.view import door as rules
+from ncap.view.door import Door
 from ncap.view.panel import MAX_ORDERS
 from ncap.view.web import Page, choices
 
@@ -84,7 +84,7 @@ def wait_until(true, seconds: float = 30.0) -> None:
 
 def status(page: Page, **headers: str) -> int:
     """What a plain request is answered with."""
-    with closing(http.client.HTTPConnection("127.0.0.1", page.gate.port, timeout=5)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", page.door.port, timeout=5)) as connection:
         connection.putrequest("GET", "/", skip_host="Host" in headers)
         for name, value in headers.items():
             connection.putheader(name, value)
@@ -127,20 +127,20 @@ def test_a_websocket_that_is_no_tab_of_this_version_is_refused(page, capsys):
 
 def test_the_page_may_talk_to_nobody_else_and_stand_in_no_frame(page):
     # viser's page follows ?websocket=… to any server and runs what that sends; the browser must not let it
-    with closing(http.client.HTTPConnection("127.0.0.1", page.gate.port, timeout=5)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", page.door.port, timeout=5)) as connection:
         connection.request("GET", "/?websocket=wss://evil.example")
         rules = connection.getresponse().headers["Content-Security-Policy"]
-    assert f"connect-src 'self' ws://127.0.0.1:{page.gate.port} " in rules
+    assert f"connect-src 'self' ws://127.0.0.1:{page.door.port} " in rules
     assert "frame-ancestors 'none'" in rules
     assert "*" not in rules
 
 
-def objection(door: Gate, host: str, origin: str | None = None) -> str | None:
-    return door.objection(gate.Headers([("Host", host), *([("Origin", origin)] if origin else [])]))
+def objection(door: Door, host: str, origin: str | None = None) -> str | None:
+    return door.objection(rules.Headers([("Host", host), *([("Origin", origin)] if origin else [])]))
 
 
 def test_a_host_that_lets_the_network_in_is_reached_by_address_or_by_the_machines_name():
-    door = Gate("0.0.0.0", 8860)
+    door = Door("0.0.0.0", 8860)
     try:
         assert door.address == f"http://localhost:{door.port}"
         for name in ("192.0.2.3:8860", "[2001:db8::1]:8860", "localhost", socket.gethostname()):
@@ -169,7 +169,7 @@ def test_a_host_that_lets_the_network_in_is_reached_by_address_or_by_the_machine
 )
 def test_an_odd_host_or_port_is_one_sentence(host, port, said):
     with pytest.raises(UserError) as error:
-        Gate(host, port)
+        Door(host, port)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -177,11 +177,11 @@ def test_an_odd_host_or_port_is_one_sentence(host, port, said):
 def test_the_next_free_port_is_taken_and_the_last_port_is_the_end():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        door = Gate("127.0.0.1", port)
-        assert port < door.port < port + gate.PORTS
+        door = Door("127.0.0.1", port)
+        assert port < door.port < port + rules.PORTS
         door._socket.close()
     with socket.create_server(("127.0.0.1", 65535)), pytest.raises(UserError, match="65535 to 65535 are all taken"):
-        Gate("127.0.0.1", 65535)
+        Door("127.0.0.1", 65535)
 
 
 def test_what_one_visitor_changes_reaches_the_others(page):
@@ -212,7 +212,7 @@ def test_only_what_a_menu_offers_can_be_chosen_and_nothing_tells_which_files_exi
         "../..",
         "",
     ]
-    before = page.gate.refused.total("value that the page does not offer")
+    before = page.door.refused.total("value that the page does not offer")
     with Guest(page) as guest:
         guest.say(CAMERA)
         for handle in (page._panel._handles["policy"], page._panel._handles["ghost"], page._panel._pathway):
@@ -224,22 +224,22 @@ def test_only_what_a_menu_offers_can_be_chosen_and_nothing_tells_which_files_exi
     assert page.session.controls.policy == "zero"  # the last, and the only one that the menu has
     assert page.session.controls.ghost is None
     assert said == []
-    assert page.gate.refused.total("value that the page does not offer") - before == 3 * 11
+    assert page.door.refused.total("value that the page does not offer") - before == 3 * 11
     page.session.change(policy="untrained")
 
 
 def test_sliders_boxes_buttons_and_texts_take_only_what_they_offer(page):
     panel = page._panel
-    field = next(h for h in page.gate._handles.values() if isinstance(h, viser.GuiTextHandle))
-    group = next(h for h in page.gate._handles.values() if isinstance(h, viser.GuiButtonGroupHandle))
+    field = next(h for h in page.door._handles.values() if isinstance(h, viser.GuiTextHandle))
+    group = [h for h in page.door._handles.values() if isinstance(h, viser.GuiButtonGroupHandle)][1]
     for handle, good, bad in (
         (panel._handles["command"], (0, 0.5, 1.0), (-0.01, 1.01, float("nan"), float("inf"), True, "0.5", None, [0.5])),
         (panel._feedback, (True, False), (0, 1, "true", None)),
         (field, ("V0v@1", "x" * 200), ("x" * 201, 7, None, b"V0v")),
         (group, ("step", "reset"), ("stop", "", True)),
     ):
-        assert all(gate.offers(handle, value) for value in good)
-        assert not any(gate.offers(handle, value) for value in bad)
+        assert all(rules.offers(handle, value) for value in good)
+        assert not any(rules.offers(handle, value) for value in bad)
 
 
 HOSTILE = [
@@ -255,7 +255,7 @@ HOSTILE = [
 def test_bad_messages_are_counted_in_one_line_and_the_page_goes_on(page, capsys):
     page._tell_refusals()  # what earlier tests left
     capsys.readouterr()
-    before = page.gate.refused.total("message that no tab sends")
+    before = page.door.refused.total("message that no tab sends")
     with Guest(page) as guest:
         for _ in range(11):
             for message in HOSTILE:
@@ -269,7 +269,7 @@ def test_bad_messages_are_counted_in_one_line_and_the_page_goes_on(page, capsys)
     assert page.session.controls.command == 0.4
     assert handle._impl.sync_cb is not None
     assert page._server._share_tunnel is None  # viser would have put the page on the public internet
-    assert page.gate.refused.total("message that no tab sends") - before == 11 * len(HOSTILE)
+    assert page.door.refused.total("message that no tab sends") - before == 11 * len(HOSTILE)
     assert capsys.readouterr() == ("", "")
     page._tell_refusals()
     page._tell_refusals()
@@ -309,7 +309,7 @@ def test_whatever_fails_in_a_wish_the_page_goes_on(page, monkeypatch):
         page._panel._wish(command=0.7)
         page.run(0.05)
     assert said == ["something failed (ZeroDivisionError)"]
-    assert page.gate.refused.total("wish that failed, ZeroDivisionError: division by zero") == 1
+    assert page.door.refused.total("wish that failed, ZeroDivisionError: division by zero") == 1
     page._panel._wish(command=0.7)
     page.run(0.05)
     assert page.session.controls.command == 0.7
@@ -328,15 +328,15 @@ def connections(page: Page, count: int):
     """So many connections to a page, closed at the end whatever happens."""
     with ExitStack() as stack:
         made = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", page.gate.port), timeout=30))
+            stack.enter_context(socket.create_connection(("127.0.0.1", page.door.port), timeout=30))
             for _ in range(count)
         ]
         yield made
 
 
 def test_half_open_connections_are_closed(monkeypatch):
-    monkeypatch.setattr(gate, "OPENING_SECONDS", 0.5)
-    monkeypatch.setattr(gate, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(rules, "OPENING_SECONDS", 0.5)
+    monkeypatch.setattr(rules, "SILENT_SECONDS", 0.5)
     page = Page(Session(find_task("flat-walk"), "zero"), ("zero",), host="127.0.0.1", port=8797, plain=True)
     try:
         with connections(page, 300) as silent:
@@ -353,7 +353,7 @@ def test_half_open_connections_are_closed(monkeypatch):
 
 
 def test_a_tab_too_many_is_refused(page, monkeypatch):
-    monkeypatch.setattr(gate, "MAX_TABS", 3)
+    monkeypatch.setattr(rules, "MAX_TABS", 3)
     wait_until(lambda: not page._server._websock_server._live_connections)
     with connections(page, 4) as tabs:
         answers = []
@@ -361,11 +361,11 @@ def test_a_tab_too_many_is_refused(page, monkeypatch):
             one.sendall(TAB)
             answers.append(one.recv(12))
     assert answers == [b"HTTP/1.1 101"] * 3 + [b"HTTP/1.1 503"]
-    assert page.gate.refused.total("tab too many") == 1
+    assert page.door.refused.total("tab too many") == 1
 
 
 def test_a_viser_that_cannot_be_guarded_is_refused(monkeypatch):
-    door = Gate("127.0.0.1", 8870)
+    door = Door("127.0.0.1", 8870)
     with pytest.raises(UserError, match=r"viser 2\.0 cannot be guarded"), door.around("2.0"):
         pass  # a server that was started in some other way
     door._socket.close()

@@ -1,6 +1,6 @@
 """The door of the live page: who may open it, and what its visitors may say.
 
-viser serves its page and its websocket to everybody and trusts what comes back. So its server is started through a gate
+viser serves its page and its websocket to everybody and trusts what comes back. So its server is started behind a door
 that listens on the socket itself, refuses requests that come from other web sites or under other host names, limits
 sizes, times and numbers of connections, and holds every message to what the page's widgets offer. What is refused is
 counted, not printed: a visitor can send thousands of bad messages a second.
@@ -28,6 +28,7 @@ from websockets.typing import Data
 
 from ncap.errors import UserError
 from ncap.files import shown
+from ncap.view.looks import titled
 
 MAX_MESSAGE: Final = 2**16
 """Largest message of a visitor, bytes; a camera's has some 300."""
@@ -105,7 +106,7 @@ class Refusals:
             return "refused so far: " + ", ".join(f"{kind} ({n})" for kind, n in self._counts.items())
 
 
-class Gate:
+class Door:
     """A listening socket and the rules for those who come through it."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -193,6 +194,10 @@ class Gate:
                 f"connect-src 'self' ws://{here} wss://{here} blob: data:; frame-ancestors 'none'"
             )
             response.headers["X-Content-Type-Options"] = "nosniff"
+            if response.headers.get("Content-Type", "").startswith("text/html"):
+                response.body = titled(bytes(response.body), response.headers.get("Content-Encoding") == "gzip")
+                del response.headers["Content-Length"]
+                response.headers["Content-Length"] = str(len(response.body))
         return response
 
     def objection(self, headers: Headers) -> str | None:
