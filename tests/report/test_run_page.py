@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import matplotlib.pyplot as plt
 import pytest
 
-from ncap import cli
+from ncap import __version__, cli
 from ncap.errors import UserError
 from ncap.learn.settings import Training
 from ncap.report.run_page import _learning_figure, write_report
@@ -21,8 +21,14 @@ def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monke
     cli.main(["report", str(run)])
     page = (run / "report.html").read_text()
     images = [base64.b64decode(text).decode() for text in re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)]
-    assert len(images) == 4  # learning, footfalls, neurons, weights
+    assert len(images) == 4  # walks, learning, neurons, weights
+    assert images[0].index("untrained: return") < images[0].index(" trained: return")  # side by side
     assert "thigh position+" in images[3]
+    assert "<td>ncap train flat-walk --seed 0 --epochs 1 --population 4</td>" in page
+    assert re.search(r"<td>begun</td><td>20\d\d-\d\d-\d\dT", page)
+    assert f"ncap {__version__}, commit " in page
+    for word in ("return", "falls", "cost of transport", "gait", "R"):
+        assert f"<dt>{word}</dt>" in page
     for name in ("trained", "untrained", "zero"):
         assert f"<td>{name}</td>" in page
     outside = [link for link in re.findall(r'(?:src|href)="([^"]+)"', page) if not link.startswith(("#", "data:"))]

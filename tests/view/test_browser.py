@@ -66,11 +66,11 @@ def wait_for_text(tab, selector: str, word: str) -> None:
 
 
 def drag_command(tab, share: float) -> None:
-    """Drag the third slider, the brainstem command, to a share of its length.
+    """Drag the first slider that is not disabled, the brainstem command, to a share of its length.
 
     Once more where the page moved under the mouse, or the slider was released before it had followed.
     """
-    handle = tab.page.get_by_role("slider").nth(2)
+    handle = tab.page.get_by_role("slider").first
     track = handle.locator("xpath=ancestor::*[contains(@class,'Slider-trackContainer')]").first
     begin = time.monotonic()
     while abs(float(handle.get_attribute("aria-valuenow")) - share) > 0.05:
@@ -279,7 +279,7 @@ def test_the_name_of_a_run_is_text_in_the_menu_and_in_a_complaint(live, hostile_
 def test_a_hard_push_throws_the_robot_and_it_gets_up_again(live):
     falls = "(document.body.textContent.match(/(\\d+) falls?/) || [0, 0])[1]"
     before = int(live.page.evaluate(falls))
-    strength = live.page.get_by_role("slider").nth(4)
+    strength = live.page.get_by_role("slider").nth(2)
     strength.focus()
     strength.press("End")
     live.page.get_by_role("button", name="left", exact=True).click()

@@ -104,7 +104,14 @@ def report(run: Annotated[Path, tyro.conf.Positional], out: OutFile | None = Non
 
     page = out or run / "report.html"
     if (run / "config.json").exists():
-        write_report(run, page, threads)
+        with progress_bar() as progress:
+            line = progress.add_task("reading", total=None)
+            write_report(
+                run,
+                page,
+                threads,
+                lambda what, done, parts: progress.update(line, description=what, completed=done, total=parts),
+            )
     else:
         write_overview(run, page)
     print(f"report: {page}")

@@ -20,12 +20,16 @@ from ncap.files import write_whole
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
 body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-table {{ border-collapse: collapse; margin: 1rem 0; }} td, th {{ padding: .3rem .9rem; text-align: right; }}
+table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }}
+td, th {{ padding: .3rem .9rem; text-align: right; }}
 th {{ border-bottom: 2px solid #888; }} td {{ border-bottom: 1px solid #ddd; }}
 td:first-child, th:first-child {{ text-align: left; white-space: nowrap; }} img {{ max-width: 100%; height: auto; }}
+dt {{ font-weight: 600; margin-top: .5rem; }} dd {{ margin: 0 0 0 1.2rem; }}
+.facts td {{ text-align: left; vertical-align: top; overflow-wrap: anywhere; }} .facts th {{ border: 0; padding: 0; }}
 .big {{ font-size: 2.4rem; font-weight: 600; }}
 </style></head><body>
 {body}

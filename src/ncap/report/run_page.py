@@ -1,6 +1,7 @@
 """One self-contained HTML page about a run: what it learned, how it walks, what changed in its weights."""
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +17,13 @@ from ncap.errors import UserError
 from ncap.evaluation import STANCE_FORCE, Evaluation, evaluate, own_command
 from ncap.learn.training import read_training
 from ncap.policies.ncap import NCAPPolicy
+from ncap.report.facts import definitions, origin
 from ncap.report.page import html_table, picture_of, write_page
+from ncap.report.poses import draw_poses
 from ncap.report.weights import circuit_weights
 from ncap.rollouts import rollout
 from ncap.runs import read_progress
-from ncap.tasks import Task
+from ncap.tasks import Task, build
 from ncap.trained import TrainedPolicy, load, shipped_policies, untrained
 
 Array = NDArray[np.float64]
@@ -29,6 +32,11 @@ EPISODES: Final = 10
 """Held-out episodes of every policy on the page."""
 WINDOW: Final = (9.0, 12.0)
 """Part of an episode that is drawn, s; of a shorter episode, as much at its end."""
+SIDES: Final = ("untrained", "trained")
+"""Policies whose walks are drawn side by side."""
+SHOWN_SEED: Final = 0
+"""Seed of the episode that is drawn."""
+_MOTION: Final = ("position", "quaternion", "joint_position")
 _NEEDED: Final = ("rollouts", "test_return")
 """Columns of progress that the page shows, beside one of the following."""
 _PLAYED: Final = {"candidate_return_mean": "candidates, mean", "training_return_mean": "training episodes, mean"}
@@ -44,11 +52,19 @@ class Walk:
     """(T, leg) foot forces, N."""
     neurons: Array | None
     """(T, N) activity of all neurons of the rhythm generator; None for a policy without a circuit."""
+    motion: tuple[Array, Array, Array]
+    """Position (T, 3) and orientation (T, 4) of the trunk, and joint positions (T, leg, 3)."""
 
 
 @plots.styled
-def write_report(run: Path, out: Path, threads: int) -> None:
-    """Evaluate the run's best policy beside the untrained one and the zero policy, and write the page."""
+def write_report(
+    run: Path, out: Path, threads: int, told: Callable[[str, int, int], None] = lambda what, done, parts: None
+) -> None:
+    """Evaluate the run's best policy beside the untrained one and the zero policy, and write the page.
+
+    told: is called before every part of the work with what is done now, how many parts are done, and how many there
+    are.
+    """
     training = read_training(run)
     progress = read_progress(run)
     if not progress:
@@ -61,35 +77,48 @@ def write_report(run: Path, out: Path, threads: int) -> None:
     compared = {"trained": found, "untrained": before, "zero": load("zero").on(task)}
     if (shipped := f"mlp-{training.task}") in shipped_policies():
         compared["shipped MLP"] = load(shipped)
-    rows = {name: evaluate(player, task, range(EPISODES), threads=threads) for name, player in compared.items()}
-    walks = {name: _walk(compared[name], task) for name in ("untrained", "trained")} if task.robot.feet else {}
+    rows: dict[str, Evaluation] = {}
+    parts = len(compared) + 2
+    for name, player in compared.items():
+        told(f"evaluating: {name}", len(rows), parts)
+        rows[name] = evaluate(player, task, range(EPISODES), threads=threads)
+    told("playing walks", parts - 2, parts)
+    walks = {name: _walk(compared[name], task) for name in SIDES} if task.robot.feet else {}
+    told("drawing", parts - 1, parts)
     trained = rows["trained"]
     title = f"{training.kind} on {training.task}, {task.target_speed:g} m/s"
     body = [
         f"<h1>{html.escape(title)}</h1>",
         f"<p><span class=big>{trained.return_mean:.3f}</span> mean return of {trained.episodes} held-out episodes "
         f"after {progress[-1]['rollouts']:.0f} rollouts, with {found.parameters} weights.</p>",
-        _table(rows),
-        "<h2>Learning</h2>",
-        picture_of(_learning_figure(progress, task.episode_seconds, bool(task.robot.feet)), "learning curve"),
     ]
     if task.robot.feet:
-        body += ["<h2>Footfalls, shaded by pressure</h2>", picture_of(_footfall_figure(walks), "footfalls")]
+        body += ["<h2>The walk before and after training</h2>"]
+        body += [picture_of(_walks_figure(walks, rows, task), "poses and footfalls, untrained and trained")]
+        body += [
+            "<p>Poses every 0.12 s, seen from the right; below, when each foot is on the ground, darker where it "
+            f"presses harder. Both play the episode of seed {SHOWN_SEED}.</p>"
+        ]
+    figure = _learning_figure(progress, task.episode_seconds, bool(task.robot.feet))
+    body += [_table(rows), "<h2>Learning</h2>", picture_of(figure, "learning curve")]
     if isinstance(found.policy, NCAPPolicy) and task.robot.feet:
         body += ["<h2>Half-centres of the rhythm generator, trained</h2>"]
         body += [picture_of(_neuron_figure(found.policy, walks["trained"]), "half-centres")]
     if isinstance(found.policy, NCAPPolicy):
         body += ["<h2>Weights before and after</h2>"]
         body += [picture_of(circuit_weights(found.policy, found.theta), "weights")]
+    body += ["<h2>What the words mean</h2>", definitions(task)]
+    body += ["<h2>Where this comes from</h2>", origin(run, training, EPISODES)]
     write_page(out, f"ncap: {title}", body)
+    told("done", parts, parts)
 
 
 def _walk(player: TrainedPolicy, task: Task) -> Walk:
     """The window of one episode that the page draws."""
     controller, command = player.controller(1), own_command(player, task)
     has_neurons = bool(controller.signals(controller.reset([0])))
-    record = ("foot_force", "neurons") if has_neurons else ("foot_force",)
-    episode = rollout(task, controller, [0], command=command, record=record)
+    record = ("foot_force", *_MOTION, *(("neurons",) if has_neurons else ()))
+    episode = rollout(task, controller, [SHOWN_SEED], command=command, record=record)
     begin, end = (round(seconds / task.control_dt) for seconds in WINDOW)
     last = min(end, task.steps)
     first = max(0, last - (end - begin))
@@ -98,6 +127,7 @@ def _walk(player: TrainedPolicy, task: Task) -> Walk:
         time=np.arange(last - first, dtype=np.float64) * task.control_dt,
         foot_force=np.nan_to_num(episode.signals["foot_force"][0, part]),
         neurons=np.nan_to_num(episode.signals["neurons"][0, part]) if has_neurons else None,
+        motion=tuple(episode.signals[name][0, part] for name in _MOTION),  # type: ignore[arg-type]
     )
 
 
@@ -150,12 +180,19 @@ def _learning_figure(progress: list[dict[str, float]], seconds: float, walks: bo
     return fig
 
 
-def _footfall_figure(walks: dict[str, Walk]) -> Figure:
-    fig, named = plots.figure(list(walks), size=(9, 3.6), heights=(1,) * len(walks))
+def _walks_figure(walks: dict[str, Walk], rows: dict[str, Evaluation], task: Task) -> Figure:
+    """Both walks side by side: what the numbers are, poses, and footfalls."""
+    mosaic = [" ".join(f"{name}-{part}" for name in walks) for part in ("poses", "feet")]
+    fig, named = plots.figure(mosaic, size=(11, 3.4), heights=(1, 1.3))
     for name, walk in walks.items():
-        plots.pressure_strips(named[name], walk.time, walk.foot_force, STANCE_FORCE)
-        named[name].set_title(name)
-    named[name].set_xlabel("time (s)")
+        draw_poses(named[f"{name}-poses"], build(task), walk.motion, task.control_dt)
+        row = rows[name]
+        gait = f"{row.gait.label} in {row.gait.share:.0%}"
+        falls = f"{row.falls} of {row.episodes} fell"
+        words = f"{name}: return {row.return_mean:.2f}, {row.speed_mean:.2f} m/s, {gait}, {falls}"
+        named[f"{name}-poses"].set_title(words, fontsize=10)
+        plots.pressure_strips(named[f"{name}-feet"], walk.time, walk.foot_force, STANCE_FORCE)
+        named[f"{name}-feet"].set_xlabel("time (s)")
     return fig
 
 
