@@ -27,7 +27,7 @@ def test_legs_of_a_standing_robot_are_where_its_sheet_says():
     task = TASKS["flat-walk"]
     world = build(task)
     legs = leg_lines(world, np.array([5.0, -2.0, 0.3]), np.array([1.0, 0, 0, 0]), task.robot.mid)
-    feet, thighs = legs[:, -1], legs[:, -3]
+    feet, thighs = legs[:, -1], legs[:, -4]  # trunk, hip, thigh, calf, foot, and the middle of its geom
     # thigh 0.4 rad and calf -1.2 rad, 0.2 m each, in the fore legs; thigh 0.7 rad in the hind legs
     drops = [0.2 * np.cos(thigh) + 0.2 * np.cos(thigh - 1.2) for thigh in (0.4, 0.4, 0.7, 0.7)]
     np.testing.assert_allclose(thighs[:, 2] - feet[:, 2], drops, atol=0.01)

@@ -23,7 +23,10 @@ _UNTOLD: Final = ("task", "circuit", "start")
 
 def training_command(training: Training) -> str:
     """The command that trains alike: every setting that is not the default of its task."""
-    usual = replace(Training(task=training.task), algorithm=training.algorithm, policy=training.policy).filled()
+    plain = Training(task=training.task)
+    alike = replace(plain, algorithm=training.algorithm)
+    usual = replace(alike, policy=training.policy).filled()
+    usual = replace(usual, algorithm=plain.algorithm, policy=alike.filled().policy)
     words = ["ncap", "train", training.task]
     for field in fields(Training):
         value = getattr(training, field.name)

@@ -36,8 +36,8 @@ def leg_lines(world: World, position: Array, quaternion: Array, joints: Array) -
             body = int(model.body_parentid[body])
         lines.append([*points, data.xpos[world.trunk_id].copy()][::-1])
     shortest = min(len(line) for line in lines)
-    points: Array = np.array([line[-shortest:] for line in lines])
-    return points - np.array([*position[:2], 0.0])
+    found: Array = np.array([line[-shortest:] for line in lines]) - np.array([*position[:2], 0.0])
+    return found
 
 
 def draw_poses(axes: Axes, world: World, motion: tuple[Array, Array, Array], dt: float) -> None:
