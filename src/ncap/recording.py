@@ -45,6 +45,8 @@ MOST_ROWS: Final = 2_000
 """Most rows of a circuit's table, and most neurons, that are read."""
 MOST_POINTS: Final = 4_000_000
 """Most points of a height field that are read."""
+IN_FOLDER: Final = "recording.safetensors"
+"""Name of the recording in the folder of a flight."""
 _SIGNALS: Final = ("position", "quaternion", "joint_position", "foot_force", "velocity", "action")
 """Signals of every episode."""
 _FACTS: Final = ("title", "task", "seed", "control_dt", "target_speed", "neuron_names", "signal_names")
@@ -176,6 +178,15 @@ class Recording:
             return cls(**values, robot=robot, terrain=terrain, circuit=circuit)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
+
+
+def recording_at(path: Path) -> Path | None:
+    """The file of a recording: the path itself, or the one in the folder of a flight; None if there is none.
+
+    A file that is none of ours is refused with the reason.
+    """
+    inside = path / IN_FOLDER
+    return path if is_recording(path) else inside if is_recording(inside) else None
 
 
 def is_recording(path: Path) -> bool:

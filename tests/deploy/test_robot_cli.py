@@ -102,8 +102,14 @@ def test_a_dry_run_says_so_and_leaves_a_recording(capsys, tmp_path, monkeypatch)
     assert code == 0
     assert out.startswith("dry run: nothing is sent")
     assert "\n0 commands sent, 0 malformed datagrams dropped; flight: flight\n" in out
+    assert (
+        "\nthe policy drove for 0.1 s: 0.00 m of way at 0.00 m/s, 0.00 m from where it began; largest tilt 0°\n" in out
+    )
+    assert out.endswith("\nlook at it: ncap replay flight --out flight.html\n")
     assert (tmp_path / "flight" / "recording.safetensors").exists()
     assert run(capsys, "flight", "flight")[0] == 0
+    cli.main(["replay", "flight", "--out", "flight.html"])
+    assert "zero on twin, dry run" in (tmp_path / "flight.html").read_text("utf-8")
 
 
 def test_a_flight_keeps_the_circuit_that_the_command_line_asked_for(capsys, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Commands about a robot: deploy a policy, simulate a robot, make a flight's recording."""
 
 import os
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +44,7 @@ def deploy(
     _say("ARMED: the robot will move" if plan.arm else "dry run: nothing is sent; --arm sends")
     outcome, folder = fly(brain.find(policy), plan, report=_say, command=brain.command)
     _say(f"{outcome.sent} commands sent, {outcome.malformed} malformed datagrams dropped; flight: {folder}")
+    _sum_up(folder)
     if outcome.unrecorded:
         _complain(f"the flight's record is not complete: {outcome.unrecorded}")
     if outcome.fault is not None:
@@ -53,6 +55,18 @@ def deploy(
         raise SystemExit(130)
     if outcome.unrecorded:
         raise SystemExit(1)
+
+
+def _sum_up(folder: Path) -> None:
+    """Say what a flight was like, as far as it was recorded."""
+    from ncap.deploy.summary import summarise
+
+    try:
+        found = summarise(folder)
+    except UserError:  # which the flight's own outcome tells
+        return
+    _say("the policy never drove" if found is None else str(found))
+    _say(f"look at it: ncap replay {shlex.quote(str(folder))} --out flight.html")
 
 
 def _say(line: str) -> None:

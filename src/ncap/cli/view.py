@@ -90,7 +90,7 @@ def replay(
     The file needs no network and no ncap: send it to anybody.
 
     Args:
-        policy: A policy as for `ncap evaluate`, a run directory (its best), or a recording.
+        policy: A policy as for `ncap evaluate`, a run directory (its best), a recording, or the folder of a flight.
         brain: Another circuit, knock-outs and command; a recording has its own.
         body: Task and robot; a recording has its own.
         seed: Seed of the episode; a recording has its own.
@@ -118,7 +118,7 @@ def video(
     Examples: `ncap video untrained`, `ncap video --compare untrained ncap-flat-walk --out both.mp4`.
 
     Args:
-        policy: A policy as for `ncap evaluate`, a run directory (its best), or a recording.
+        policy: A policy as for `ncap evaluate`, a run directory (its best), a recording, or the folder of a flight.
         compare: Two of them, side by side.
         brain: Another circuit, knock-outs and command; a recording has its own.
         body: Task and robot; a recording has its own.
@@ -145,10 +145,10 @@ def video(
 
 def _recording(name: str, brain: Brain, body: Body, seed: int) -> "Recording":
     """The recording in a file, or an episode of a policy, played now."""
-    from ncap.recording import Recording, is_recording, record
+    from ncap.recording import Recording, record, recording_at
 
-    if is_recording(Path(name)):
+    if file := recording_at(Path(name)):
         if brain != _OWN_BRAIN or body != _OWN_BODY:
             raise UserError(f"{name} is a recording, which has its own circuit, task and robot")
-        return Recording.load(Path(name))
+        return Recording.load(file)
     return record(*chosen(name, brain, body), seed)

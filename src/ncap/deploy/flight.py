@@ -28,7 +28,7 @@ from ncap.errors import UserError
 from ncap.files import decode, read_json, write_whole
 from ncap.plan import LEGS
 from ncap.policies.ncap import NCAPPolicy
-from ncap.recording import Recording, numbers_in_use
+from ncap.recording import IN_FOLDER, Recording, numbers_in_use
 from ncap.sim.legs import A1_LEGS, legs_of
 from ncap.sim.robot import Robot, describe_robot, robot_from
 from ncap.sim.terrain import Flat
@@ -46,7 +46,7 @@ LATEST: Final = 1e9
 """Latest time that a clock shows in a log, s after the machine was started."""
 LARGEST_NUMBER: Final = 1e6
 """Largest number that a recording takes over from a log, which may be damaged."""
-_ABOUT, _LOG, _RECORDING = "about.json", "log.rows", "recording.safetensors"
+_ABOUT, _LOG = "about.json", "log.rows"
 
 
 def row_layout(neurons: int, *, driven: bool = False) -> np.dtype[np.void]:
@@ -235,7 +235,7 @@ def write_recording(folder: Path) -> Path:
     # rows at equal distances in time, although ticks may be late; a flight is no longer than its rows
     moments = np.arange(max(time[0], time[-1] - LONGEST * CONTROL_DT), time[-1] + 1e-9, CONTROL_DT)
     chosen = np.clip(np.searchsorted(time, moments), 0, len(log) - 1)
-    path = folder / _RECORDING
+    path = folder / IN_FOLDER
     try:
         recording = Recording(
             title=facts.title,
