@@ -43,6 +43,7 @@ class Tab:
 def open_tab(browser) -> Callable[..., Tab]:
     def opened(url: str, width: int = 1030, height: int = 580) -> Tab:
         tab = Tab(browser, width, height)
+        tab.page.set_default_timeout(120_000)  # a busy machine
         tab.page.goto(url)
         return tab
 
@@ -72,7 +73,7 @@ def address(tmp_path_factory, hostile_run) -> Iterator[str]:
         threading.Thread(target=server.stdout.read, daemon=True).start()
         yield line.split()[1]
         server.send_signal(signal.SIGINT)  # Ctrl-C
-        _, complaints = server.communicate(timeout=10)
+        _, complaints = server.communicate(timeout=60)
         assert server.returncode == 130
         assert complaints == ""  # neither a traceback nor a word that a tab said and that was refused
     finally:

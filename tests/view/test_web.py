@@ -2,9 +2,11 @@ import re
 import time
 from html import escape
 
+import numpy as np
 import pytest
 
 from ncap.tasks import find_task
+from ncap.view.beside import beside
 from ncap.view.session import Session
 
 pytest.importorskip("viser", reason="the extra `view` is not installed")
@@ -88,6 +90,72 @@ def test_what_follows_a_fall_is_a_choice_that_is_shown_as_it_is(page):
     page._panel._wish(after_fall="get up", pace=1.0)
     page.run(0.05)
     assert page.session.controls.after_fall == menu.value == "get up"
+
+
+def run_until(page, true) -> None:
+    """Let the page run, which takes longer on a busy machine."""
+    begin = time.monotonic()
+    while not true():
+        page.run(0.05)
+        assert time.monotonic() - begin < 60
+
+
+def test_another_task_is_shown_in_all_menus_and_sliders(page):
+    handles = page._panel._handles
+    page._panel._wish(task="bumpy-run")
+    page.run(0.05)
+    assert (handles["task"].value, handles["robot"].value, handles["bumpiness"].value) == ("bumpy-run", "a1", 0.5)
+    page._panel._wish(robot="go2")
+    page.run(0.05)
+    assert page.session.arena.world.robot.name == "go2"
+    page._panel._wish(friction=0.4, kp=30.0)
+    page.run(0.05)
+    page._panel.order("world", "restore")
+    page.run(0.05)
+    assert (handles["friction"].value, page.session.controls.friction) == (1.0, 1.0)
+    page._panel._wish(task="flat-walk")
+    page.run(0.05)
+    assert (handles["task"].value, handles["robot"].value) == ("flat-walk", "a1")
+
+
+def test_a_course_is_started_by_its_button_and_drawn_until_a_reset(page):
+    page._panel.order("course", "start")
+    page.run(0.05)
+    assert page.session.course is None  # of a policy that cannot be driven
+    page._panel._wish(task="flat-drive", policy="ncap-drive")
+    page._panel.order("course", "start")
+    page._panel.order("time", "step")
+    run_until(page, lambda: "gate 1 of 12" in page._numbers.content)
+    assert page._drawing._gates is not None
+    assert page.session.controls.camera == "behind the robot"
+    page._panel.order("time", "reset")
+    run_until(page, lambda: page._drawing._gates is None)
+
+
+def test_a_tour_is_offered_once_and_comes_back_when_asked_for(page):
+    assert not page._tour.open
+    page._panel.order("tour", "begin")
+    page.run(0.05)
+    for _ in range(3):
+        assert page._tour.open
+        page._panel.order("tour", "next")
+        page.run(0.05)
+    page._panel.order("tour", "next")  # behind the last step
+    page.run(0.05)
+    assert not page._tour.open
+
+
+def test_the_ghost_walks_in_its_lane_and_is_held_in_view_with_the_truth_in_words():
+    robot, east = np.array([1.0, 2.0, 0.3]), np.array([1.0, 0.0])
+    near = beside(robot, east, np.array([1.5, 2.0, 0.3]), lane=0.9)
+    assert (near.held, near.said) == (False, "0.5 m ahead")
+    np.testing.assert_allclose(near.shift, [0.0, 0.9, 0.0])
+    far = beside(robot, east, np.array([-8.0, 2.0, 0.3]), lane=0.0)
+    assert (far.held, far.said) == (True, "9.0 m behind")
+    np.testing.assert_allclose(far.shift, [8.0, 0.0, 0.0])  # drawn 1 m behind
+    north = beside(robot, np.array([0.0, 1.0]), np.array([3.0, 2.0, 0.3]), lane=0.9)
+    assert north.said == "2.0 m to the right"
+    assert beside(robot, east, robot, lane=0.9).said == "abreast"
 
 
 class Visit:

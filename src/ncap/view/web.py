@@ -173,7 +173,7 @@ class Page:
         while session.news:
             self._tell("Another world", session.news.pop(0), "yellow")
         obeyed = all(getattr(after, name) == value for name, value in wishes.items())
-        if not (obeyed and len(wishes) == 1 and not wishes.keys() & {"policy", "without"}):
+        if not (obeyed and len(wishes) == 1 and not wishes.keys() & {"policy", "without", "task", "robot"}):
             self._panel.show(after, session.ranges)  # while a single slider is dragged, nothing is sent back to it
         self._drawing.move()
         return True
