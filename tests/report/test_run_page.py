@@ -22,7 +22,7 @@ def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monke
     page = (run / "report.html").read_text()
     images = [base64.b64decode(text).decode() for text in re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)]
     assert len(images) == 4  # walks, learning, neurons, weights
-    assert images[0].index("untrained: return") < images[0].index(" trained: return")  # side by side
+    assert images[0].index(">untrained: return") < images[0].index(">trained: return")  # side by side
     assert "thigh position+" in images[3]
     assert "<td>ncap train flat-walk --seed 0 --epochs 1 --population 4</td>" in page
     assert re.search(r"<td>begun</td><td>20\d\d-\d\d-\d\dT", page)

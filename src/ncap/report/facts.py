@@ -70,7 +70,7 @@ def definitions(task: Task) -> str:
     ]
     if task.robot.feet:
         entries += [
-            ("falls", f"episodes that ended early: the trunk tilted by more than {task.fall_deg:g}° or met the ground."),
+            ("falls", f"episodes with a trunk that tilted by more than {task.fall_deg:g}° or met the ground."),
             (
                 "gait",
                 f"the order in which feet touch the ground (more than {STANCE_FORCE:g} N) after {GAIT_FROM:g} s, and "

@@ -187,7 +187,7 @@ def _walks_figure(walks: dict[str, Walk], rows: dict[str, Evaluation], task: Tas
     for name, walk in walks.items():
         draw_poses(named[f"{name}-poses"], build(task), walk.motion, task.control_dt)
         row = rows[name]
-        gait = f"{row.gait.label} in {row.gait.share:.0%}"
+        gait = "no gait" if row.gait is None else f"{row.gait.label} in {row.gait.share:.0%}"
         falls = f"{row.falls} of {row.episodes} fell"
         words = f"{name}: return {row.return_mean:.2f}, {row.speed_mean:.2f} m/s, {gait}, {falls}"
         named[f"{name}-poses"].set_title(words, fontsize=10)

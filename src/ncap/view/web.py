@@ -112,7 +112,7 @@ class Page:
         session = self.session
         begin = due = time.perf_counter()
         lit = read = begin
-        dark = late = False  # whether the circuit, and whether the instruments have yet to show the last step
+        dark = late = True  # whether the circuit, and whether the instruments have yet to show the last step
         while (now := time.perf_counter()) - begin < seconds and not self.stopping:
             if self._obey():
                 dark = late = True
