@@ -419,7 +419,7 @@ CASES = {
         zero --task swim
         zero --out ''
         zero --out .
-        zero --out walk.gif
+        zero --out walk.avi
         zero --out fifo.mp4
         zero --out folder.mp4
         zero --out /dev/null/x.mp4

@@ -44,7 +44,8 @@ def test_a_run_without_progress_is_refused_with_what_to_do(tmp_path):
 def test_runs_by_gradients_and_by_evolution_both_have_a_learning_curve():
     rows = {"rollouts": 0.0, "test_return": 0.5}
     for column, label in (("candidate_return_mean", "candidates, mean"), ("training_return_mean", "training episodes")):
-        figure = _learning_figure([rows | {column: 0.4}, rows | {column: 0.6, "rollouts": 16.0}])
+        progress = [rows | {column: 0.4}, rows | {column: 0.6, "rollouts": 16.0}]
+        figure = _learning_figure(progress, 15.0, True)
         grey, _ = figure.axes[0].get_lines()[:2]
         assert grey.get_ydata().tolist() == [0.4, 0.6]
         assert grey.get_label().startswith(label)

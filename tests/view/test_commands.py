@@ -47,7 +47,7 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
         (["replay", "zero", "--out", "/dev/null/walk.html"], "/dev/null", "cannot"),
         (["video"], "policy", "--compare A B"),
         (["video", "zero", "--compare", "zero", "random"], "policy", "--compare A B"),
-        (["video", "zero", "--out", "walk.gif"], "'walk.gif'", ".mp4"),
+        (["video", "zero", "--out", "walk.avi"], "'walk.avi'", ".mp4, .webp or .gif"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it_and_what_is_valid(capsys, arguments, wrong, right):

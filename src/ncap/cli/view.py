@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
@@ -17,6 +17,8 @@ from ncap.errors import UserError
 if TYPE_CHECKING:
     from ncap.recording import Recording
 
+USUAL: Final = 12.0
+"""Time for which wanted speeds are played, s."""
 _OWN_BRAIN, _OWN_BODY = Brain(), Body()
 """What a policy has of its own, unless told otherwise."""
 
@@ -111,11 +113,13 @@ def video(
     body: BodyWords = _OWN_BODY,
     seed: Seed = 0,
     seconds: float | None = None,
+    speeds: tuple[float, ...] = (),
     out: OutFile = Path("walk.mp4"),
 ) -> None:
     """Write an episode as a video: robot, footfalls and circuit side by side. The same words give the same frames.
 
-    Examples: `ncap video untrained`, `ncap video --compare untrained ncap-flat-walk --out both.mp4`.
+    Examples: `ncap video untrained`, `ncap video --compare untrained ncap-flat-walk --out both.mp4`,
+    `ncap video ncap-drive --speeds 0.3 0.65 --seconds 9 --out walk.webp`.
 
     Args:
         policy: A policy as for `ncap evaluate`, a run directory (its best), a recording, or the folder of a flight.
@@ -124,7 +128,8 @@ def video(
         body: Task and robot; a recording has its own.
         seed: Seed of the episode; a recording has its own.
         seconds: Only the first seconds.
-        out: Video to write (mp4).
+        speeds: Speeds in m/s that a policy that can be driven is wanted to have, one after the other, for equal times.
+        out: Video (.mp4) or animation (.webp, .gif) to write. An animation has half the size, and half the pictures.
 
     """
     from ncap.cli.terminal import progress_bar
@@ -136,7 +141,13 @@ def video(
     if not names or (compare and policy):
         raise UserError("give either one policy, or two with --compare A B")
     check_name(out)
-    recordings = [_recording(name, brain, body, seed) for name in names]
+    if speeds:
+        from ncap.view.scripted import scripted
+
+        players = [chosen(name, brain, body) for name in names]
+        recordings = [scripted(player, task, speeds, seconds or USUAL, seed) for player, task in players]
+    else:
+        recordings = [_recording(name, brain, body, seed) for name in names]
     with progress_bar() as progress:
         line = progress.add_task("frames", total=length(recordings, seconds))
         write_video(recordings, out, seconds, lambda: progress.advance(line))

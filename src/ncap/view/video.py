@@ -25,6 +25,8 @@ Frame = NDArray[np.uint8]
 
 WIDTH, HEIGHT = 1280, 720
 """Size of a picture, pixels."""
+ENDINGS: Final = (".mp4", ".webp", ".gif")
+"""Of files: a video, and animations."""
 HEADER: Final = 48
 """Height of the line with the title, pixels."""
 LONGEST_TITLE: Final = 120
@@ -134,9 +136,9 @@ def frames(recordings: Sequence[Recording], seconds: float | None = None) -> Ite
 
 
 def check_name(path: Path) -> None:
-    """Refuse a file name that is not that of a video."""
-    if path.suffix != ".mp4":
-        raise UserError(f"a video's name ends in .mp4, unlike {path.name!r}")
+    """Refuse a file name that is not that of a video or an animation."""
+    if path.suffix not in ENDINGS:
+        raise UserError(f"a video's name ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, unlike {path.name!r}")
 
 
 def write_video(
@@ -149,6 +151,14 @@ def write_video(
     check_name(path)
     if len({recording.control_dt for recording in recordings}) > 1:
         raise UserError("recordings with different control steps cannot be shown side by side")
+    if path.suffix != ".mp4":
+        length(recordings, seconds)  # refuses what has no picture
+        pictures = frames(recordings, seconds)
+        first = next(pictures)  # says what is missing
+        from ncap.view.animation import write_animation
+
+        write_animation(chain((first,), pictures), path, recordings[0].control_dt, drawn)
+        return
     try:
         import imageio_ffmpeg
 
