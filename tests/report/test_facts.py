@@ -3,7 +3,7 @@ import pytest
 
 from ncap.learn.settings import Training
 from ncap.report.facts import training_command
-from ncap.report.poses import leg_lines
+from ncap.sim.skeleton import leg_lines
 from ncap.tasks import TASKS, build
 
 
