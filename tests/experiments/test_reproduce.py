@@ -47,14 +47,14 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
         assert (tmp_path / f"{name}.svg").exists()
     curves = read_table(tmp_path / "performance.csv")
     first = {(row["task"], row["policy"]): float(row["test_return"]) for row in curves if row["steps"] == "0"}
-    assert len(first) == 4 * 4 + 2 + 2  # four on all tasks, D4PG and the circuit by PPO on walks
+    assert len(first) == 3 * 4 + 2 + 2  # three on all tasks, D4PG and the circuit by PPO on walks
     for task in ("flat-walk", "bumpy-walk"):  # the circuit walks before it is trained, the MLP stands
         assert first[task, "ncap"] > first[task, "mlp-evolution"] + 0.05
     counts = {row["policy"]: int(row["parameters"]) for row in read_table(tmp_path / "parameters.csv")}
     assert counts == {"ncap": 112, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp-evolution": 79372}
     trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
-    # no run was done twice: the twenty above, a second seed of the circuit on four tasks, two small MLPs on two
-    assert len(trained) == len(set(trained)) == 20 + 4 + 4
+    # no run was done twice: the sixteen above, a second seed of the circuit on four tasks, two small MLPs on two
+    assert len(trained) == len(set(trained)) == 16 + 4 + 4
     cli.main(["report", str(tmp_path)])
     page = (tmp_path / "report.html").read_text("utf-8")
     assert (
@@ -108,13 +108,12 @@ def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_a
     for figure in tmp_path.glob("*.png"):
         figure.unlink()
     cli.main(["reproduce", "all", "--draw", "--out", str(tmp_path)])
-    assert "performance, algorithms" in capsys.readouterr().out
+    assert "performance, algorithms, claims" in capsys.readouterr().out
     assert {figure.stem for figure in tmp_path.glob("*.png")} == {"performance", "aggregate", "algorithms"}
     with pytest.raises(SystemExit):
         cli.main(["reproduce", "units", "--draw", "--out", str(tmp_path)])
     assert (
-        "valid: performance, parameters, generalization, algorithms, mlp-evolution, driving-training, posture, all"
-        in capsys.readouterr().err
+        "valid: performance, parameters, generalization, algorithms, claims, mlp-evolution," in capsys.readouterr().err
     )
 
 

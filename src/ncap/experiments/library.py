@@ -94,6 +94,7 @@ SCALES: Final = {
     "smoke": Scale(
         seeds=1,
         runs={"ncap": 2},
+        contenders=("ncap", "mlp-evolution", "mlp-ppo"),
         ncap={"epochs": 2, "population": 4, "episodes": 1, "episode_seconds": 1.5},
         mlp={"epochs": 2, "population": 4, "episode_seconds": 1.5},
         rl={name: {"epochs": 2, "environments": 4, "episode_seconds": 1.5} for name in ("ppo", "d4pg")},

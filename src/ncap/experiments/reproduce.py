@@ -9,6 +9,7 @@ from ncap.errors import UserError, unknown_name
 from ncap.experiments import (
     algorithms,
     bodies,
+    claims,
     deployment,
     driving,
     driving_training,
@@ -80,6 +81,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
         any_robot=True,
         draw=performance_figures.draw_algorithms,
     ),
+    "claims": Experiment(run=claims.run, draw=claims.write, table=performance.FINAL),
     "leading": Experiment(run=leading.run, tasks=leading.TASKS, only_by_name=True),
     "evolution": Experiment(run=evolution.run, tasks=(evolution.TASK,), only_by_name=True),
     "mlp-evolution": Experiment(
