@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = ROOT / "docs"
-KEPT_AT: Final = "repository"
+KEPT_AT: Final = Path("repository")
 """Folder of the site with what lies outside docs/."""
 LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 COMMANDS: Final = "<!-- commands -->"
@@ -24,34 +24,40 @@ WIDTH: Final = "100"
 """Columns of a command's help."""
 
 
-def outside(source: Path, link: str) -> Path | None:
-    """Return the file outside docs/ that a page's link leads to, or None for a link within docs/."""
+def target_of(source: Path, link: str) -> Path | None:
+    """Return the file that a page's link leads to, or None if there is no such file in the repository."""
     target = Path(os.path.normpath(source.parent / link))
-    return target if target.is_file() and not target.is_relative_to(DOCS) else None
+    return target if target.is_file() and target.is_relative_to(ROOT) else None
+
+
+def place_of(file: Path) -> str:
+    """Return where the site has a file of the repository, as a path within docs/."""
+    return str(file.relative_to(DOCS) if file.is_relative_to(DOCS) else KEPT_AT / file.relative_to(ROOT))
 
 
 def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
-    """Take every file into the site that a page links to outside docs/, as it is."""
+    """Take every file into the site that a page links to outside docs/; pages among them become pages."""
     from mkdocs.structure.files import File
 
-    for page in files.documentation_pages():
-        source = Path(page.abs_src_path or "")
+    waiting = [Path(page.abs_src_path or "") for page in files.documentation_pages()]
+    while waiting:
+        source = waiting.pop()
         for link in LINK.findall(source.read_text("utf-8")):
-            found = outside(source, link)
-            name = f"{KEPT_AT}/{found.relative_to(ROOT)}" if found else ""
-            if found and files.get_file_from_path(name) is None:
-                files.append(File.generated(config, name, abs_src_path=str(found)))
+            found = target_of(source, link)
+            if found and files.get_file_from_path(place_of(found)) is None:
+                files.append(File.generated(config, place_of(found), abs_src_path=str(found)))
+                waiting += [found] if found.suffix == ".md" else []
     return files
 
 
 def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
-    """Lead links to files outside docs/ to where the site keeps them."""
+    """Lead links between files of the repository to where the site keeps them, and put in the commands' help."""
     del config, files
-    source = Path(page.file.abs_src_path or "")
+    source, here = Path(page.file.abs_src_path or ""), Path(page.file.src_uri).parent
 
     def kept(match: re.Match[str]) -> str:
-        found = outside(source, match[1])
-        return os.path.relpath(DOCS / KEPT_AT / found.relative_to(ROOT), source.parent) if found else match[1]
+        found = target_of(source, match[1])
+        return os.path.relpath(place_of(found), here) if found else match[1]
 
     return LINK.sub(kept, markdown).replace(COMMANDS, "\n".join(commands()) if COMMANDS in markdown else "")
 

@@ -205,6 +205,8 @@ def test_every_page_is_in_the_site_and_begins_with_a_sentence():
         title, first = page.read_text("utf-8").split("\n\n")[:2]
         assert title.startswith("# "), name_of(page)
         assert re.match(r"[\w*`]", first), f"{name_of(page)} begins with {first[:40]!r}"
+        long = [line for line in prose(page).splitlines() if len(line) > 130 and not line.startswith("|")]
+        assert long == [], f"{name_of(page)}: wrap at 120 characters"
 
 
 @pytest.mark.slow
