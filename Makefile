@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo watch test lint format bench results docs clean
+.PHONY: demo watch test lint format bench results pictures docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.core
@@ -34,6 +34,10 @@ format: $(VENV)/.all
 results: $(VENV)/.all
 	$(BIN)/ncap reproduce all --draw --out docs/results
 	$(BIN)/python docs/tables.py
+
+# Screenshots and animations of the pages; screenshots need Chromium.
+pictures: $(VENV)/.all
+	$(BIN)/python docs/pictures.py
 
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks

@@ -10,9 +10,13 @@ import pytest
 from ncap.doctor import _can_render
 from ncap.errors import UserError
 from ncap.recording import record
+from ncap.tasks import TASKS
+from ncap.trained import load
 from ncap.view import video
+from ncap.view.scripted import scripted
 from ncap.view.video import HEIGHT, WIDTH, frames, write_video
 
+Image = pytest.importorskip("PIL.Image", reason="the extra `video` is not installed")
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
 
 
@@ -73,6 +77,46 @@ def refused(recording, path) -> str:
         write_video([recording], path)
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["webp", "gif"])
+def test_an_animation_has_half_the_size_and_half_the_pictures_and_goes_on_for_ever(walk, tmp_path, monkeypatch, kind):
+    pictures = [np.zeros((HEIGHT, WIDTH, 3), np.uint8) for _ in range(10)]
+    for i, picture in enumerate(pictures):
+        picture[:, 100 * i : 100 * i + 100] = 255  # a white bar that moves
+    monkeypatch.setattr(video, "frames", lambda *_: iter(pictures))
+    drawn = []
+    write_video([walk], tmp_path / f"walk.{kind}", drawn=lambda: drawn.append(1))
+    assert len(drawn) == 10
+    with Image.open(tmp_path / f"walk.{kind}") as found:
+        assert (found.n_frames, found.size, found.info["loop"]) == (5, (WIDTH // 2, HEIGHT // 2), 0)
+        for number in range(5):
+            found.seek(number)
+            bright = np.flatnonzero(np.asarray(found.convert("L")).mean(axis=0) > 128)
+            assert (bright[0], bright[-1]) == pytest.approx((100 * number, 100 * number + 49), abs=1)
+            assert found.info["duration"] == 60  # two control steps, ms
+    assert [path.name for path in tmp_path.iterdir()] == [f"walk.{kind}"]
+
+
+def test_an_animation_of_an_hour_is_refused(walk, tmp_path, monkeypatch):
+    tiny = np.zeros((2, 2, 3), np.uint8)
+    monkeypatch.setattr(video, "frames", lambda *_: iter([tiny] * 3000))
+    with pytest.raises(UserError, match="up to 1000 pictures, 60 s"):
+        write_video([walk], tmp_path / "walk.webp")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_speeds_are_driven_one_after_the_other():
+    driven = scripted(load("ncap-drive"), TASKS["flat-drive"], (0.0, 0.6), 6.0, 0)
+    assert driven.title == "ncap-drive, driven at 0, then 0.6 m/s"
+    steps = len(driven.position)
+    assert steps == 200
+    assert np.abs(driven.velocity[20 : steps // 2, 0]).mean() < 0.05
+    assert driven.velocity[-30:, 0].mean() == pytest.approx(0.6, abs=0.15)
+    with pytest.raises(UserError, match="untrained cannot be driven"):
+        scripted(load("untrained"), TASKS["flat-walk"], (0.3,), 1.0, 0)
+    with pytest.raises(UserError, match="at most 20 s, not 21"):
+        scripted(load("ncap-drive"), TASKS["flat-drive"], (0.3,), 21.0, 0)
 
 
 def test_a_full_disk_is_an_error_and_leaves_what_was_there(short, tmp_path, monkeypatch, capfd):

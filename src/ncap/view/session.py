@@ -142,7 +142,12 @@ class Session:
                 raise unknown_name("control", name, names)
         place = values.get("task", self.controls.task), values.get("robot", self.controls.robot)
         if place != (self.controls.task, self.controls.robot):
-            self._move_to(place[0], values.get("robot"))
+            before = dict(vars(self))
+            try:
+                self._move_to(place[0], values.get("robot"))
+            except Exception:
+                vars(self).update(before)  # nothing of the other world stays
+                raise
         self._change(names, {name: value for name, value in values.items() if name not in ("task", "robot")})
 
     def _move_to(self, name: str, robot: str | None) -> None:
