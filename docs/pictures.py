@@ -41,7 +41,7 @@ def wait_for(page: Any, script: str) -> None:
 def live_page(browser: Any, width: int, height: int, *words: str) -> Iterator[Any]:
     """A tab with the live page of a policy, in which it has walked for some seconds."""
     server = subprocess.Popen(
-        [*NCAP, "watch", *words, "--no-tour", "--port", "8870"], stdout=subprocess.PIPE, text=True
+        [*NCAP, "watch", *words, "--no-tour", "--plain", "--port", "8870"], stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout is not None
@@ -70,7 +70,11 @@ def course(browser: Any, path: Path) -> None:
         page.locator("canvas[data-engine]").click(force=True)
         for _ in range(3):
             page.keyboard.press("i")
-        wait_for(page, "() => document.querySelector('#course')?.textContent.includes('gate 3 of 12')")
+        gate = "() => document.querySelector('#course')?.textContent.includes('gate %d of 12')"
+        wait_for(page, gate % 3)
+        for _ in range(5):
+            page.keyboard.press("j")
+        wait_for(page, gate % 4)
         page.screenshot(path=path)
 
 

@@ -45,6 +45,21 @@ def test_the_page_holds_the_motion_that_was_recorded(recording, tmp_path):
     np.testing.assert_allclose(signals[:, calf], np.abs(recording.action[:, 2, 2]), atol=0.5 / 255 + 1e-9)
 
 
+def test_inputs_light_up_as_they_were_and_survive_a_file(recording, tmp_path):
+    recording.save(tmp_path / "walk.safetensors")
+    for kept in (recording, Recording.load(tmp_path / "walk.safetensors")):
+        names, signals = signals_of(kept)
+        shown = dict(zip(names, signals.T, strict=True))
+        assert (shown["freq.L"] == find_task("flat-walk").command).all()  # what an untrained circuit is told
+        np.testing.assert_allclose(np.abs(shown["calf.HL"]), np.abs(kept.action[:, 2, 2]))
+        for name in ("afferent_flexor.FL", "afferent_extensor.HR", "roll.FL", "pitch rate.HR", "fast_flexor.FR"):
+            assert np.ptp(shown[name]) > 0.01, name
+    driven = record("ncap-drive", replace(TASKS["flat-drive"], episode_seconds=9.0), 1)
+    names, signals = signals_of(driven)
+    assert signals[:, names.index("turn.L")].max() > 0.1  # a wish to turn left, or what keeps the heading
+    assert set(names) <= {*driven.neuron_names, *driven.signal_names}  # nothing of the drawing stays dark for ever
+
+
 def test_the_page_asks_nobody_for_anything(recording, tmp_path):
     write_replay(recording, tmp_path / "walk.html")
     page = (tmp_path / "walk.html").read_text("utf-8")
