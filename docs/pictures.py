@@ -52,6 +52,7 @@ def live_page(browser: Any, width: int, height: int, *words: str) -> Iterator[An
         page.add_style_tag(content=".mantine-Notifications-root{display:none}")  # a browser without graphics card
         wait_for(page, "() => /(\\d+)\\.\\d s since/.exec(document.body.textContent)?.[1] >= 9")
         yield page
+        page.close()
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(60)
@@ -90,11 +91,13 @@ def replay(browser: Any, path: Path) -> None:
         file = Path(folder) / "walk.html"
         subprocess.run([*NCAP, "replay", "ncap-drive", "--out", file], check=True)
         page = browser.new_page(viewport={"width": 1440, "height": 860})
+        page.set_default_timeout(1000 * PATIENCE)
         page.goto(file.as_uri())
         wait_for(page, "() => parseFloat(document.querySelector('#clock').textContent) > 7")
         page.keyboard.press("Space")
         page.wait_for_timeout(500)
         page.screenshot(path=path)
+        page.close()
 
 
 SHOT: dict[str, Callable[[Any, Path], None]] = {
