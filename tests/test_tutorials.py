@@ -1,4 +1,4 @@
-"""The tutorials and the first minute do what they say, with short settings: every command and every line of Python."""
+"""The tutorials do what they say, with short settings: every command and every line of Python."""
 
 import re
 import shlex
@@ -116,13 +116,6 @@ def test_the_robot_turns_as_the_program_wants(play, tmp_path):
     assert [round(abs(rate) / 0.4) * (1 if rate > 0 else -1) for rate in rates] == [1, -1, 1]
     assert turned.count("in a trot") == 3
     assert (tmp_path / "drive.html").is_file()
-
-
-def test_the_first_minute_walks_untrained_and_learns(play, tmp_path):
-    outputs = play("start/first-minute.md", 8.0)
-    assert "walk in 100%" in outputs["ncap evaluate untrained"]
-    assert (tmp_path / "walk.html").is_file()
-    assert (tmp_path / "out" / "demo" / "run" / "best.safetensors").is_file()
 
 
 @pytest.mark.parametrize("page", ["how-to/own-circuit.md", "how-to/own-task.md", "reference/api.md"])
