@@ -1,4 +1,4 @@
-"""What the site adds to the pages: files of the repository that pages link to, and the commands' own help."""
+"""What the site adds to the pages: files of the repository that they link to, the commands' help, replays in 3-D."""
 
 import contextlib
 import io
@@ -20,6 +20,10 @@ KEPT_AT: Final = Path("repository")
 LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 COMMANDS: Final = "<!-- commands -->"
 """What a page says where the commands' help belongs."""
+REPLAY: Final = re.compile(r"<!-- replay: (.+?) -->")
+"""What a page says where an episode belongs that can be turned and played: the words of `ncap replay`."""
+REPLAYS: Final = "replays"
+"""Folder of the site with these."""
 WIDTH: Final = "100"
 """Columns of a command's help."""
 
@@ -59,7 +63,28 @@ def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", fil
         found = target_of(source, match[1])
         return os.path.relpath(place_of(found), here) if found else match[1]
 
-    return LINK.sub(kept, markdown).replace(COMMANDS, "\n".join(commands()) if COMMANDS in markdown else "")
+    def framed(match: re.Match[str]) -> str:
+        where = os.path.relpath(f"{REPLAYS}/{name_of(match[1])}", here)
+        return f'<iframe class="replay" src="{where}" title="ncap replay {match[1]}" loading="lazy"></iframe>'
+
+    markdown = REPLAY.sub(framed, LINK.sub(kept, markdown))
+    return markdown.replace(COMMANDS, "\n".join(commands()) if COMMANDS in markdown else "")
+
+
+def on_post_build(*, config: "MkDocsConfig") -> None:
+    """Play and write the replays that pages show."""
+    from ncap import cli
+
+    for words in {words for page in DOCS.rglob("*.md") for words in REPLAY.findall(page.read_text("utf-8"))}:
+        out = Path(config.site_dir) / REPLAYS / name_of(words)
+        out.parent.mkdir(exist_ok=True)
+        with contextlib.redirect_stdout(io.StringIO()):
+            cli.main(["replay", *words.split(), "--out", str(out)])
+
+
+def name_of(words: str) -> str:
+    """Return the name of a replay's file: "ncap-drive-seed-3.html" for "ncap-drive --seed 3"."""
+    return re.sub(r"[\W_]+", "-", words).strip("-") + ".html"
 
 
 def commands() -> Iterator[str]:

@@ -221,5 +221,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     pages = {str(page.relative_to(DOCS).with_suffix(".html")) for page in DOCS.rglob("*.md")}
     assert pages <= {str(page.relative_to(tmp_path)) for page in tmp_path.rglob("*.html")}
+    frames = [page.parent / name for page in tmp_path.rglob("*.html") if "replays" not in page.parts
+              for name in re.findall(r'<iframe[^>]* src="([^"]+)"', page.read_text("utf-8"))]  # fmt: skip
+    assert len(frames) >= 3
+    assert [frame for frame in frames if not frame.is_file()] == []
     home = (tmp_path / "index.html").read_text("utf-8")
     assert re.findall(r'(?:src|href)="(?:https?:)?//[^"]+\.(?:js|css|woff2?|png|svg)"', home) == []
