@@ -154,6 +154,13 @@ def test_limp_is_refused_on_other_links():
         fly(load("zero"), FlightPlan(link="twin", limp=True), report=print)
 
 
+@pytest.mark.parametrize(("link", "body"), [("go1://", "go1"), ("dds://lo", "go2")])
+@pytest.mark.parametrize("policy", ["untrained", "ncap-flat-walk"])
+def test_a_link_of_another_robot_wants_it_said_whose_data_sheet_is_meant(policy, link, body):
+    with pytest.raises(UserError, match=f"the data sheet of a1, but {link} is a {body}'s link: say --robot {body}"):
+        fly(load(policy), FlightPlan(link=link), report=print)
+
+
 def test_a_go1_can_be_flown_through_the_module(monkeypatch):
     """A twin of a Go1 behind the stand-in, which is silent until it is spoken to, in the twin's time."""
     twin = Twin(robot=GO1)

@@ -67,6 +67,12 @@ def fly(
         raise UserError("--limp is for go1:// links only")
     terminal, driver = _driver(policy, plan, command)
     robot = robot_of(policy, plan.robot)
+    body = "go2" if is_dds(plan.link) else "go1" if is_go1(plan.link) else robot.name
+    if plan.robot is None and not robot.name.startswith(body):
+        raise UserError(
+            f"{policy.name} would fly with the data sheet of {robot.name}, but {plan.link} is a {body}'s link:"
+            f" say --robot {body}, or --robot {robot.name} if that is there"
+        )
     with ExitStack() as stack:
         paced, limp = terminal is not None, plan.arm or plan.limp
         link = open_link(plan.link, plan.seed, robot, paced=paced, simulator=plan.simulator, limp=limp)
