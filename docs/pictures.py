@@ -93,7 +93,7 @@ def replay(browser: Any, path: Path) -> None:
         page = browser.new_page(viewport={"width": 1440, "height": 860})
         page.set_default_timeout(1000 * PATIENCE)
         page.goto(file.as_uri())
-        wait_for(page, "() => parseFloat(document.querySelector('#clock').textContent) > 7")
+        wait_for(page, "() => parseFloat(document.querySelector('#clock').textContent) > 5")
         page.keyboard.press("Space")
         page.wait_for_timeout(500)
         page.screenshot(path=path)

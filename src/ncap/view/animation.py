@@ -21,7 +21,7 @@ EVERY: Final = 2
 """Of so many pictures one is shown."""
 LONGEST: Final = 1000
 """Most pictures that are shown, which take 0.7 GB: a minute."""
-_QUALITY: Final = {"quality": 50, "method": 4, "minimize_size": True}
+_QUALITY: Final = {"quality": 50, "method": 4}
 """Of WebP."""
 COLOURS: Final = 96
 """Of a GIF."""
