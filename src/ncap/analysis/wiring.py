@@ -10,7 +10,7 @@ from typing import Any, Final
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from ncap.analysis import plots
-from ncap.circuits.layout import LEG_NAME, SHORT_NAMES, Place, anchor, layout
+from ncap.circuits.layout import SHORT_NAMES, Place, layout, name_place
 from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.units import OscillatorUnit
 
@@ -53,7 +53,7 @@ def _quoted(name: str, place: str) -> str:
 def draw(spec: CircuitSpec, path: Path, title: str) -> None:
     """Draw the circuit into a file whose ending names the format (svg, png, pdf)."""
     places = layout(spec)
-    names = {site: _name_place(spec, site) for site in spec.plan.sites}
+    names: dict[str, Place] = {site: name_place(spec.plan, site) for site in spec.plan.sites}
     across, upward = zip(*places.values(), *names.values(), strict=True)
     width, low, high = max(abs(x) for x in across) + 1.3, min(upward) - 1.7, max(upward) + 0.7
     left = -width if min(across) < 0 else -1.0
@@ -79,11 +79,6 @@ def draw(spec: CircuitSpec, path: Path, title: str) -> None:
     axes.set(xlim=(left, width), ylim=(low, high), aspect="equal")
     axes.axis("off")
     plots.save(fig, path)
-
-
-def _name_place(spec: CircuitSpec, site: str) -> Place:
-    side, height = anchor(spec.plan, site)
-    return side * LEG_NAME[0], height + LEG_NAME[1]
 
 
 def _draw_connection(axes: Any, start: Place, end: Place, weight: float, sign: int) -> None:

@@ -1,7 +1,8 @@
 """Where the neurons and inputs of a circuit stand in a drawing: the animal from above, its head at the top.
 
-Legs stand at the corners of a quadruped, and the segments of a chain below each other. The paper's rows have their
-places here; those of another circuit stand in columns beside them. Units of the drawing are arbitrary; y is upwards.
+Legs stand at the corners of a quadruped, and the segments of a chain below each other, dorsal on the left. The papers'
+rows have their places here; those of another circuit stand in columns beside them. Units of the drawing are arbitrary;
+y is upwards.
 """
 
 from collections.abc import Iterable
@@ -35,8 +36,26 @@ PLACES: Final[dict[str, Place]] = {
     "hip": (8.3, -2.4),
     "freq": (8.5, -4.1),
     "sync": (8.5, -5.4),
+    "pacemaker": (0.0, 4.9),
+    "head_dorsal": (-2.5, 3.6),
+    "head_ventral": (2.5, 3.6),
+    "B_dorsal": (-2.5, 1.2),
+    "B_ventral": (2.5, 1.2),
+    "muscle_dorsal": (-2.5, -1.2),
+    "muscle_ventral": (2.5, -1.2),
+    "bend": (0.0, -1.2),
+    "bend+": (-5.2, -1.2),
+    "bend-": (5.2, -1.2),
+    "slow": (0.0, 1.2),
+    "turn_right": (-4.9, 2.7),
+    "turn_left": (4.9, 2.7),
+    "right": (-7.2, 2.7),
+    "left": (7.2, 2.7),
+    "speed": (-7.2, 1.2),
 }
 """Where a row stands at a site: (distance from the midline, height above the site). A site on the left mirrors it."""
+CHAIN_NAME: Final[Place] = (-7.2, -1.2)
+"""Where the name of a segment is written."""
 SHORT_NAMES: Final = {
     "flexor": "F",
     "extensor": "E",
@@ -48,6 +67,17 @@ SHORT_NAMES: Final = {
     "late_extensor": "E′",
     "fast_late_flexor": "fast F′",
     "fast_late_extensor": "fast E′",
+    "pacemaker": "clock",
+    "head_dorsal": "osc d",
+    "head_ventral": "osc v",
+    "B_dorsal": "Bd",
+    "B_ventral": "Bv",
+    "muscle_dorsal": "Md",
+    "muscle_ventral": "Mv",
+    "bend+": "bent d",
+    "bend-": "bent v",
+    "turn_right": "right",
+    "turn_left": "left",
     "roll rate": "roll/s",
     "pitch rate": "pitch/s",
 }
@@ -56,7 +86,7 @@ LEG_NAME: Final[Place] = (8.2, 2.5)
 """Where the name of a site is written, likewise."""
 LEG_SPACING: Final = 11.0
 """Height between the fore and the hind legs of a quadruped."""
-SEGMENT_SPACING: Final = 6.8
+SEGMENT_SPACING: Final = 6.0
 """Height between two segments of a chain."""
 FIRST_COLUMN, OUTER_COLUMN, ROWS_IN_A_COLUMN = 1.6, 10.4, 4
 """Where columns of rows without a place begin: nearest to the midline if nothing else is there."""
@@ -91,6 +121,13 @@ def _places(rows: Iterable[str]) -> dict[str, Place]:
         name: (first + 1.8 * (i // ROWS_IN_A_COLUMN), 2.4 - 1.6 * (i % ROWS_IN_A_COLUMN))
         for i, name in enumerate(others)
     }
+
+
+def name_place(plan: BodyPlan, site: str) -> Place:
+    """Where the name of a site is written; y is upwards."""
+    side, height = anchor(plan, site)
+    across, above = LEG_NAME if plan.groups else CHAIN_NAME
+    return side * across, height + above
 
 
 def hidden_senses(spec: CircuitSpec) -> frozenset[str]:

@@ -97,6 +97,7 @@ def rhythm(
 @app.command(name="circuit")
 def show_circuit(
     circuit: str = "default",
+    links: int | None = None,
     without: Words = (),
     save: OutFile | None = None,
     dot: bool = False,
@@ -104,10 +105,13 @@ def show_circuit(
 ) -> None:
     """Print the whole animal's table of neurons, synapses and inputs, save it to be edited, or draw its wiring.
 
-    Examples: `ncap circuit --without V0v --save my.json`, `ncap circuit --circuit my.json --out my.svg`.
+    Examples: `ncap circuit --without V0v --save my.json`, `ncap circuit --circuit my.json --out my.svg`,
+    `ncap circuit --circuit swimmer --links 4`.
 
     Args:
-        circuit: Circuit table: default, released, or a file that `ncap circuit --save` wrote.
+        circuit: Circuit table: default, drive, paper, released; swimmer, swimmer-turning, swimmer-unshared; or a file
+            that `ncap circuit --save` wrote.
+        links: Of a swimmer's circuit: links of the body that it is for, 3 to 13.
         without: Knock out pathways (V0, V0d, V0v, V3, diagonal, homolateral, afferents), populations, single neurons
             (flexor.FL) or synapses ("cross_V0d>flexor cross").
         save: Write the table as a file (.json) that --circuit takes everywhere.
@@ -117,7 +121,7 @@ def show_circuit(
     """
     from ncap.circuits.tables import save_circuit
 
-    spec = _table(circuit, without)
+    spec = _table(circuit, without, links)
     if save:
         if save.suffix != ".json":
             raise UserError(f"a circuit table is a .json file, not {save.name!r}")
@@ -135,11 +139,13 @@ def show_circuit(
         print(spec)
 
 
-def _table(circuit: str, without: Sequence[str]) -> "CircuitSpec":
-    """The table of that name after the knock-outs."""
+def _table(circuit: str, without: Sequence[str], links: int | None = None) -> "CircuitSpec":
+    """The table of that name, of a swimmer with so many links, after the knock-outs."""
     from ncap.circuits.animal import cut, find_circuit
+    from ncap.sim.swimmer import Swimmer
 
-    return cut(find_circuit(circuit), names_in(without))
+    spec = find_circuit(circuit)
+    return cut(spec if links is None else spec.on(Swimmer(links=links).plan), names_in(without))
 
 
 def _title(what: str, circuit: str, without: Sequence[str]) -> str:

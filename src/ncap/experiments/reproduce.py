@@ -26,6 +26,7 @@ from ncap.experiments import (
     physics,
     posture,
     righting,
+    swimmer,
     transfer,
     units,
     variable_speed,
@@ -105,6 +106,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "bodies": Experiment(run=bodies.run, any_robot=True, only_by_name=True),
     "gains": Experiment(run=gains.run, tasks=(gains.TASK,), any_robot=True, only_by_name=True),
     "transfer": Experiment(run=transfer.run, tasks=(transfer.TASK,), any_robot=True, only_by_name=True),
+    "swimmer": Experiment(run=swimmer.run, gradients=True, draw=swimmer.draw, table=swimmer.CURVES, only_by_name=True),
     "deployment": Experiment(run=deployment.run, any_robot=True, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""

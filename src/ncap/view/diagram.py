@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ncap.circuits.animal import cut
 from ncap.circuits.circuit import Circuit, initial_numbers, number_index
-from ncap.circuits.layout import LEG_NAME, SHORT_NAMES, anchor, layout
+from ncap.circuits.layout import SHORT_NAMES, layout, name_place
 from ncap.circuits.spec import CircuitSpec
 from ncap.circuits.units import UNITS, OscillatorUnit
 from ncap.view.style import EXCITATORY, INHIBITORY, LEG_COLOURS, LIT, MUTED, TEXT
@@ -203,9 +203,8 @@ class Diagram:
         """(name, place, colour) of every site, to be written beside it."""
         result = []
         for i, site in enumerate(self.spec.plan.sites):
-            side, height = anchor(self.spec.plan, site)
-            place = (side * LEG_NAME[0], -height - LEG_NAME[1])
-            result.append((site, place, LEG_COLOURS[i % len(LEG_COLOURS)]))
+            x, y = name_place(self.spec.plan, site)
+            result.append((site, (x, -y), LEG_COLOURS[i % len(LEG_COLOURS)]))
         return result
 
     @cached_property

@@ -19,6 +19,7 @@ from ncap.view.scene import (
     NameNode,
     PathNode,
     RobotNodes,
+    TargetNode,
 )
 from ncap.view.session import GHOST, ROBOT, Session
 
@@ -59,6 +60,10 @@ class Drawing:
         self._path = PathNode(scene, f"{ROOT}/path", PATH_COLOUR)
         self._wanted = PathNode(scene, f"{ROOT}/wanted", WANTED_COLOUR)
         self._nodes = [self.ground, self._robot, self._ghost, self._name, self._feet, self._path, self._wanted]
+        target = session.arena.task.target
+        self._target = None if target is None else TargetNode(scene, target.radius)
+        if self._target is not None:
+            self._nodes.append(self._target)
 
     def move(self) -> None:
         """Put everything where it is now."""
@@ -76,6 +81,8 @@ class Drawing:
             self._robot.move(session.arena.state(ROBOT), origin)
             for node in (self.ground, self._path, self._wanted, *([self._gates] if self._gates else ())):
                 node.move(origin)
+            if self._target is not None:
+                self._target.move(session.arena.targets[ROBOT], origin)
             self._feet.move(self._robot, session.arena.measured.foot_force[ROBOT], origin)
             self._ghost.show(session.ghost is not None)
             if session.ghost is not None:

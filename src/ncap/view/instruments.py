@@ -1,5 +1,6 @@
 """The live page's instruments as small pieces of HTML: gait and numbers, footfall strip, half-centre traces."""
 
+from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 from typing import Final
@@ -24,6 +25,7 @@ from ncap.view.style import (
     TEXT,
     spoken_gait,
 )
+from ncap.view.traces import PAIRS
 
 Array = NDArray[np.float64]
 
@@ -43,21 +45,23 @@ KEY: Final = (
 
 def gait_and_numbers(reading: Reading, controls: Controls) -> str:
     """The gait in large letters, and frequency, speed, cost of transport and reward, or turning, below it."""
-    gait, circuit = reading.gait, reading.circuit_gait
-    label = spoken_gait(gait.label, gait.frequency_hz)
+    gait, circuit, wave = reading.gait, reading.circuit_gait, reading.undulation
+    label, hertz = "still" if wave is None else "undulates", 0.0 if wave is None else wave.frequency_hz
+    if gait is not None:
+        label, hertz = spoken_gait(gait.label, gait.frequency_hz), gait.frequency_hz
     if reading.fallen:
         label = "getting up" if reading.getting_up else "fallen"
     below = "–" if circuit is None else spoken_gait(circuit.label, circuit.frequency_hz)
     cost = "–" if reading.cost_of_transport is None else f"{reading.cost_of_transport:.2f}"
     tiles = (
-        ("step frequency", f"{gait.frequency_hz:.1f}", "Hz"),
+        ("step frequency" if gait else "waves", f"{hertz:.{1 if gait else 2}f}", "Hz"),
         ("speed", f"{reading.speed:.2f}", f"of {controls.speed if controls.driven else controls.target_speed:.2f} m/s"),
         ("cost of transport", cost, ""),
         ("turning", f"{reading.yaw_rate:+.2f}", f"of {controls.yaw_rate:+.2f} rad/s")
         if controls.driven
         else ("reward", f"{reading.reward:.2f}", "of 1"),
     )
-    colour = "#ff5f5f" if reading.fallen else GAIT_COLOURS[gait.label]
+    colour = "#ff5f5f" if reading.fallen else GAIT_COLOURS[gait.label if gait else "trot" if wave else "none"]
     circuit_colour = GAIT_COLOURS["none" if circuit is None else circuit.label]
     small = f"font-size:11px;color:{MUTED};white-space:nowrap"
     shown = "".join(
@@ -69,7 +73,7 @@ def gait_and_numbers(reading: Reading, controls: Controls) -> str:
     return (
         '<div style="padding:10px 14px 4px;font-family:system-ui,sans-serif">'
         '<div style="display:flex;justify-content:space-between;align-items:flex-end">'
-        f'<div><div style="{small}">the feet</div>'
+        f'<div><div style="{small}">{"the feet" if gait else "the body"}</div>'
         f'<div id="gait" style="font-size:34px;line-height:1.15;font-weight:750;color:{colour}">{escape(label)}</div>'
         "</div>"
         f'<div style="text-align:right"><div style="{small}">the circuit</div><div id="circuit-gait" '
@@ -106,7 +110,12 @@ def _counted(falls: int) -> str:
 
 
 def footfalls(force: Array, dt: float) -> str:
-    """A strip with a bar where a foot stands, the brighter the harder it presses. force: (T, leg) N, newest last."""
+    """A strip with a bar where a foot stands, the brighter the harder it presses. force: (T, leg) N, newest last.
+
+    Nothing for a body without feet.
+    """
+    if not force.shape[1]:
+        return ""
     row = 21.0
     parts = []
     for leg, (name, colour) in enumerate(zip(LEGS, LEG_COLOURS, strict=True)):
@@ -128,11 +137,14 @@ def footfalls(force: Array, dt: float) -> str:
     return _svg("footfalls", parts, len(LEGS) * row, "Footfalls", "bright where a foot presses hard")
 
 
-def half_centres(flexors: Array, extensors: Array, dt: float) -> str:
-    """Traces of the two half-centres of each leg, (T, leg) in [0, 1], newest last."""
-    row = 36.0
+def half_centres(
+    flexors: Array, extensors: Array, dt: float, sites: Sequence[str] = LEGS, names: Sequence[str] = PAIRS[0]
+) -> str:
+    """Traces of two neurons that alternate at each site, (T, site) in [0, 1], newest last: half-centres of legs."""
+    row = max(15.0, 36.0 * min(1.0, len(LEGS) / len(sites)))
     parts = []
-    for leg, (name, colour) in enumerate(zip(LEGS, LEG_COLOURS, strict=True)):
+    for leg, name in enumerate(sites):
+        colour = LEG_COLOURS[leg % len(LEG_COLOURS)]
         floor = (leg + 1) * row - 4
         parts.append(_leg_name(name, colour, floor - row / 2 + 2))
         parts.append(f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{floor}" y2="{floor}" stroke="#2a3646"/>')
@@ -141,8 +153,10 @@ def half_centres(flexors: Array, extensors: Array, dt: float) -> str:
             x = _places(len(past), dt)
             points = " ".join(f"{a:.0f},{floor - (row - 8) * v:.1f}" for a, v in zip(x[1:], past, strict=True))
             parts.append(f'<polyline points="{points}" fill="none" stroke="{line}" stroke-width="1.6"/>')
-    key = f'<tspan fill="{FLEXOR}">flexor</tspan> and <tspan fill="{EXTENSOR}">extensor</tspan> of each leg'
-    return _svg("half-centres", parts, len(LEGS) * row, "Half-centres", key)
+    one, other = (name.replace("_", " ") for name in names)
+    of = "leg" if len(sites) == len(LEGS) and names == PAIRS[0] else "joint"
+    key = f'<tspan fill="{FLEXOR}">{one}</tspan> and <tspan fill="{EXTENSOR}">{other}</tspan> of each {of}'
+    return _svg("half-centres", parts, len(sites) * row, "Half-centres" if of == "leg" else "Muscles", key)
 
 
 def nothing_to_show(policy: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis.gaits import Gait, measure_gait
+from ncap.analysis.undulation import Undulation, measure_undulation
 from ncap.circuits.rhythm import EXTENSOR_STANCE
 from ncap.evaluation import foot_gait, motor_power
 from ncap.sim.simulation import Measurements
@@ -32,7 +33,7 @@ class Moment(NamedTuple):
     joint_position: Array
     """(leg, joint) rad."""
     foot_force: Array
-    """(leg,) N."""
+    """(foot,) N."""
     velocity: Array
     """(3,) of the trunk in its own frame, m/s."""
     action: Array
@@ -55,8 +56,8 @@ class Moment(NamedTuple):
 class Memory:
     """The last control steps of one robot, the newest at the end."""
 
-    def __init__(self, control_dt: float, legs: int) -> None:
-        self._dt, self._legs = control_dt, legs
+    def __init__(self, control_dt: float, feet: int) -> None:
+        self._dt, self._feet = control_dt, feet
         self.moments: deque[Moment] = deque(maxlen=round(KEPT / control_dt))
 
     def add(self, now: Measurements, robot: int, action: Array, signals: Array, reward: float) -> None:
@@ -82,7 +83,8 @@ class Memory:
 
     def foot_force(self) -> Array:
         """(T, leg) N, of the steps that instruments look at."""
-        return np.array([moment.foot_force for moment in self.recent()]).reshape(-1, self._legs)
+        recent = self.recent()
+        return np.array([moment.foot_force for moment in recent]).reshape(len(recent), self._feet)
 
     def signals(self) -> Array:
         """(T, S) signals of the circuit in the same steps."""
@@ -93,9 +95,16 @@ class Memory:
         values = [getattr(moment, name) for moment in self.recent(GAIT_WINDOWS[0])]
         return float(np.mean(values)) if values else 0.0
 
-    def gait(self) -> Gait:
-        """The gait of the feet."""
-        return self._measured(self.foot_force(), foot_gait)
+    def gait(self) -> Gait | None:
+        """The gait of the feet; None of a body without any."""
+        return None if not self._feet else self._measured(self.foot_force(), foot_gait)
+
+    def undulation(self) -> Undulation | None:
+        """The wave along a body without feet, if it moves."""
+        recent = self.recent()
+        if self._feet or len(recent) < 3:
+            return None
+        return measure_undulation(np.array([moment.joint_position[:, 0] for moment in recent]), self._dt)
 
     def circuit_gait(self, extensors: list[int] | None) -> Gait | None:
         """The gait of the extensors in these columns of the signals, one for each leg; None without them."""

@@ -26,6 +26,7 @@ from ncap.view.style import (
     TEXT,
     rgb,
 )
+from ncap.view.traces import traces_of
 
 Array = NDArray[np.float64]
 Picture = Image.Image
@@ -62,8 +63,10 @@ class StripPainter:
         self.width, self.height, self._dt = width, height, recording.control_dt
         self._recording = recording
         self._per_second = (width - _MARGIN - 8) / SHOWN
+        self._legs, self._traces = LEGS if recording.foot_force.shape[1] else (), traces_of(recording)
+        sites = self._traces.sites if self._traces.pair else ()
         self._row = height / (2.7 if recording.neuron_names else 1.2) / len(LEGS)
-        self._trace_row = (height - len(LEGS) * self._row - 22) / len(LEGS)
+        self._trace_row = (height - len(self._legs) * self._row - 22) / max(1, len(sites))
         self._part_steps = max(1, round(_PART / self._dt))
         self._part = -1
         self._paint(0)
@@ -77,10 +80,10 @@ class StripPainter:
         self._long = Image.new("RGB", (length * _FINE, self.height * _FINE), BACKGROUND)
         self._draw = ImageDraw.Draw(self._long)
         self._names = Image.new("RGB", (_MARGIN, self.height), BACKGROUND)
-        for leg in range(len(LEGS)):
+        for leg in range(len(self._legs)):
             self._paint_feet(leg, begin, end)
-            if self._recording.neuron_names:
-                self._paint_traces(leg, begin, end)
+        for site in range(len(self._traces.sites) if self._traces.pair else 0):
+            self._paint_traces(site, begin, end)
         self._long = self._long.reduce(_FINE)
 
     def _x(self, step: float) -> float:
@@ -97,13 +100,12 @@ class StripPainter:
         self._write_name(leg, (leg + 0.5) * self._row - 2)
 
     def _paint_traces(self, leg: int, begin: int, end: int) -> None:
-        recording = self._recording
-        floor = len(LEGS) * self._row + 10 + (leg + 1) * self._trace_row - 4
+        floor = len(self._legs) * self._row + 10 + (leg + 1) * self._trace_row - 4
         self._draw.line((0, floor * _FINE, self._long.width, floor * _FINE), fill="#2a3646", width=_FINE)
-        for name, colour in (("flexor", FLEXOR), ("extensor", EXTENSOR)):
-            column = f"{name}.{LEGS[leg]}"
-            if column in recording.neuron_names:
-                values = np.clip(recording.neurons[begin:end, recording.neuron_names.index(column)], -1.0, 1.0)
+        for name, colour in zip(self._traces.pair, (FLEXOR, EXTENSOR), strict=True):
+            found = self._traces.values.get(f"{name}.{self._traces.sites[leg]}")
+            if found is not None:
+                values = np.clip(found[begin:end], -1.0, 1.0)
                 heights = (floor - (self._trace_row - 8) * values) * _FINE
                 points = [(self._x(begin + step + 1), y) for step, y in enumerate(heights)]
                 self._draw.line(points, fill=colour, width=3, joint="curve")
@@ -111,7 +113,8 @@ class StripPainter:
 
     def _write_name(self, leg: int, y: float) -> None:
         pen = ImageDraw.Draw(self._names)
-        pen.text((2, y), LEGS[leg], fill=LEG_COLOURS[leg], font=font(12, bold=True), anchor="lm")
+        name, colour = self._traces.sites[leg], LEG_COLOURS[leg % len(LEG_COLOURS)]
+        pen.text((2, y), name, fill=colour, font=font(12, bold=True), anchor="lm")
 
     def picture(self, step: int) -> Picture:
         """The strip of (width, height) pixels after this step, the present at the right edge."""

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any, Final
 
 from ncap.circuits.animal import PATHWAYS
+from ncap.circuits.swimmer import PATHWAYS as SWIMMING
 from ncap.view.controls import AFTER_FALL, CAMERAS, MAX_PUSH, PUSHES, Controls
 from ncap.view.style import MUTED, TEXT
 
@@ -14,8 +15,8 @@ NO_GHOST: Final = "nobody"
 """The choice that takes the ghost away."""
 INTACT: Final = "nothing"
 """The choice that heals every knock-out."""
-AFFERENTS: Final = "afferents"
-"""The pathway that has a check box of its own."""
+FEEDBACK: Final = ("afferents", "proprioception")
+"""The pathways, of legs and of swimmers, that have a check box of their own."""
 GROUND_DELAY: Final = 0.3
 """Time without further dragging after which new bumps are made, which takes a moment, s."""
 MAX_ORDERS: Final = 64
@@ -96,6 +97,7 @@ class Panel:
         """menus: the policies, tasks and robots to choose from, by control."""
         self._lock = threading.Lock()
         self._ranges = ranges
+        self._swims = False
         self._wishes: dict[str, Any] = {}
         self._orders: list[tuple[str, Any]] = []
         self._touched = 0.0
@@ -138,12 +140,12 @@ class Panel:
         with gui.add_folder("Circuit"):
             marks = ((0.15, "walk"), (0.55, "trot"), (0.95, "bound"))
             self._slider(gui, "command", "Brainstem command", 0.01, controls.command or 0.0, marks)
-            pathways = tuple(name for name in PATHWAYS if name != AFFERENTS)
+            pathways = tuple(dict.fromkeys(name for name in (*PATHWAYS, *SWIMMING) if name not in FEEDBACK))
             hint = "Silence a pathway, beside what is silent already."
             self._pathway = gui.add_dropdown("Knock out", (INTACT, *pathways), initial_value=INTACT, hint=hint)
             self._pathway.on_update(lambda event: self._knock_out(event, self._pathway.value))
             hint = "Off: the rhythm is the circuit's alone."
-            self._feedback = gui.add_checkbox("Feedback from the legs", True, hint=hint)
+            self._feedback = gui.add_checkbox("Feedback from the body", True, hint=hint)
             self._feedback.on_update(lambda event: self._connect(event, self._feedback.value))
             self._silenced = gui.add_html("")
 
@@ -190,7 +192,7 @@ class Panel:
 
     def _connect(self, event: Any, connected: bool) -> None:
         if event.client is not None:
-            self.order("heal" if connected else "silence", AFFERENTS)
+            self.order("heal" if connected else "silence", FEEDBACK[self._swims])
 
     def _slider(self, gui: Any, name: str, label: str, step: float, value: float, marks: Any = None) -> None:
         low, high = self._ranges[name]
@@ -243,9 +245,10 @@ class Panel:
             elif value not in handle.options:
                 handle.options = (*handle.options, value)
             _set(handle, "value", value)
-        pathways = [name for name in controls.without if name in PATHWAYS and name != AFFERENTS]
+        self._swims = controls.robot.startswith("swimmer")
+        pathways = [name for name in controls.without if name in self._pathway.options]
         _set(self._pathway, "value", pathways[-1] if pathways else INTACT)
-        _set(self._feedback, "value", AFFERENTS not in controls.without)
+        _set(self._feedback, "value", FEEDBACK[self._swims] not in controls.without)
         _set(self._silenced, "content", silenced(controls.without))
         for handle in (self._handles["command"], self._pathway, self._feedback):
             _set(handle, "disabled", controls.command is None)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ncap.analysis.gaits import Gait
+from ncap.analysis.undulation import Undulation
 
 GAIT_WINDOWS: Final = (2.0, 4.0)
 """Times over which a gait is looked for, s: the short one answers sooner, the long one sees slow gaits."""
@@ -15,8 +16,10 @@ class Reading:
 
     time: float
     """Time since the start of the episode, s."""
-    gait: Gait
-    """Gait of the feet."""
+    gait: Gait | None
+    """Gait of the feet; None of a body without any."""
+    undulation: Undulation | None = None
+    """The wave along a body without feet, if it moves."""
     circuit_gait: Gait | None
     """Gait of the circuit's extensors; None without a circuit that has one in every leg."""
     speed: float

@@ -263,13 +263,13 @@ function drawLines() {
   const x = (time) => LEFT + (time / duration) * (width - LEFT - RIGHT);
   drawGaits(pen, x, width);
   DATA.legs.forEach((leg, i) => drawFootfalls(pen, x, leg, i, width));
-  if (DATA.legs.every((leg) => DATA.names.includes(`flexor.${leg}`) && DATA.names.includes(`extensor.${leg}`)))
-    DATA.legs.forEach((leg, i) => drawTraces(pen, x, leg, i, width));
+  if (DATA.pair.length) DATA.sites.forEach((site, i) => drawTraces(pen, x, site, i, width));
   Object.assign(pen, { font: light(11), textAlign: "center", fillStyle: DATA.colours.muted });
   for (let second = 0; second <= duration; second++) pen.fillText(second || "0 s", x(second), 255);
 }
 
 function drawGaits(pen, x, width) {
+  if (!legCount) return;
   let before = null;
   DATA.gaits.forEach(([from, label], i) => {
     const to = i + 1 < DATA.gaits.length ? DATA.gaits[i + 1][0] : duration;
@@ -304,19 +304,20 @@ function drawFootfalls(pen, x, leg, number, width) {
 }
 
 function drawTraces(pen, x, leg, number, width) {
-  const floor = 137 + number * 36;
-  Object.assign(pen, { font: bold(12), fillStyle: DATA.colours.legs[number], strokeStyle: "#2a3646", lineWidth: 1 });
-  pen.fillText(leg, 0, floor - 13);
+  const legs = legCount > 0, row = legs ? 36 : Math.min(36, 220 / DATA.sites.length);
+  const floor = legs ? 137 + number * 36 : 18 + (number + 1) * row, colour = DATA.colours.legs[number % 4];
+  Object.assign(pen, { font: bold(12), fillStyle: colour, strokeStyle: "#2a3646", lineWidth: 1 });
+  pen.fillText(leg, 0, floor - 0.36 * row);
   pen.strokeRect(LEFT, floor + 0.5, width - LEFT - RIGHT, 0);
-  ["flexor", "extensor"].forEach((name, i) => {
-    const column = DATA.names.indexOf(`${name}.${leg}`);
-    Object.assign(pen, { strokeStyle: DATA.colours[name], lineWidth: 1.4 });
+  DATA.pair.forEach((name, i) => {
+    const column = DATA.names.indexOf(`${name}.${leg}`), line = [DATA.colours.flexor, DATA.colours.extensor][i];
+    Object.assign(pen, { strokeStyle: line, lineWidth: 1.4 });
     pen.beginPath();
     for (let step = 0; step < DATA.steps; step++)
-      pen.lineTo(x(step * DATA.dt), floor - (28 * signals[step * signalCount + column]) / 255);
+      pen.lineTo(x(step * DATA.dt), floor - ((row - 8) * signals[step * signalCount + column]) / 255);
     pen.stroke();
-    Object.assign(pen, { fillStyle: DATA.colours[name], font: light(11), textAlign: "right" });
-    if (number === 0) pen.fillText(name, width - 70 + 60 * i, 102);
+    Object.assign(pen, { fillStyle: line, font: light(11), textAlign: "right" });
+    if (number === 0) pen.fillText(name.replace("_", " "), width - 10 - (legs ? 60 : 90) * (1 - i), legs ? 102 : 8);
     pen.textAlign = "left";
   });
 }
@@ -345,9 +346,10 @@ function show() {
   for (let k = 0; wiring && k < signalCount; k++)
     wiring.style.setProperty(`--s${k}`, (signals[step * signalCount + k] / 255).toFixed(2));
   const [, label, hertz] = DATA.gaits.filter(([from]) => from <= state.time + 1e-6).pop();
-  byId("gait").textContent = label !== "none" ? label : hertz > 0 ? "irregular" : "no steps";
+  const unnamed = legCount ? ["no steps", "irregular"] : ["still", "undulates"];
+  byId("gait").textContent = label !== "none" ? label : unnamed[hertz > 0 ? 1 : 0];
   byId("gait").style.color = DATA.colours.gaits[label];
-  byId("hertz").textContent = `${hertz.toFixed(1)} Hz`;
+  byId("hertz").textContent = `${hertz.toFixed(legCount ? 1 : 2)} Hz`;
   const half = Math.round(DATA.speed_window / DATA.dt / 2);
   const around = speed.slice(Math.max(0, step - half), step + half + 1);
   byId("speed").textContent = `${(around.reduce((sum, value) => sum + value, 0) / around.length).toFixed(2)} m/s`;
@@ -392,5 +394,6 @@ addEventListener("resize", () => {
   drawLines();
   state.stale = true;
 });
+if (!legCount) [byId("moves").textContent, byId("often").textContent] = ["the body", "waves"];
 drawLines();
 requestAnimationFrame((now) => frame(now, now));

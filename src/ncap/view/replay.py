@@ -14,7 +14,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from ncap.circuits.animal import JOINTS, animal, mirrored
+from ncap.analysis.undulation import measure_undulation
+from ncap.circuits.animal import animal, mirrored
 from ncap.circuits.circuit import Circuit
 from ncap.circuits.spec import CircuitSpec
 from ncap.errors import UserError, unknown_name
@@ -31,6 +32,7 @@ from ncap.view import style
 from ncap.view.diagram import Diagram
 from ncap.view.reading import GAIT_WINDOWS
 from ncap.view.shapes import Mesh, disc, ground_meshes, robot_meshes
+from ncap.view.traces import traces_of
 
 Array = NDArray[np.float64]
 
@@ -106,10 +108,11 @@ def signals_of(recording: Recording) -> tuple[tuple[str, ...], Array]:
         return recording.neuron_names, recording.neurons
     found = dict(zip(recording.neuron_names, recording.neurons.T, strict=True))
     found |= dict(zip(recording.signal_names, recording.signals.T, strict=False))
-    if recording.action.shape[1:] == (len(diagram.spec.plan.sites), len(JOINTS)):  # of motor neurons that were not
+    joints = diagram.spec.plan.joints
+    if recording.action.shape[1:] == (len(diagram.spec.plan.sites), len(joints)):  # of motor neurons that were not
         outputs = recording.action * mirrored(diagram.spec)
         for leg, site in enumerate(diagram.spec.plan.sites):
-            for i, joint in enumerate(JOINTS):
+            for i, joint in enumerate(joints):
                 found.setdefault(f"{joint}.{site}", outputs[:, leg, i])
     silent = np.zeros(len(recording.neurons))
     return diagram.names, np.stack([found.get(name, silent) for name in diagram.names], axis=1)
@@ -138,6 +141,9 @@ def states(recording: Recording) -> Array:
 def gaits_over_time(recording: Recording) -> list[tuple[float, str, float]]:
     """(start in s, label, frequency in Hz) of the gait at regular moments, each measured around its moment."""
     dt, force = recording.control_dt, recording.foot_force
+    if not force.shape[1]:  # a body without feet has a wave, and no gait
+        wave = measure_undulation(recording.joint_position[..., 0], dt) if len(force) > 2 else None
+        return [(0.0, "none", 0.0 if wave is None else round(wave.frequency_hz, 2))]
     found = []
     for middle in range(0, len(force), max(1, round(GAIT_EVERY / dt))):
         for window in GAIT_WINDOWS:
@@ -180,6 +186,7 @@ def _content(recording: Recording) -> dict[str, Any]:
     """The data of the page's program, arrays as base64."""
     world, model = world_of(recording), model_of(recording)
     names, signals = signals_of(recording)
+    traces = traces_of(recording)
     target = task_of(recording).target_speed if recording.target_speed is None else recording.target_speed
     along, across = (_span(recording.position[:, axis]) for axis in (0, 1))
     ground = ground_meshes(model, world.terrain, along, across)
@@ -207,7 +214,9 @@ def _content(recording: Recording) -> dict[str, Any]:
         "signals": _base64(np.round(255 * np.clip(np.abs(signals), 0, 1)), np.uint8),
         "names": list(names),
         "speed_window": SPEED_WINDOW,
-        "legs": list(LEGS),
+        "legs": list(LEGS) if len(world.foot_geoms) else [],
+        "sites": list(traces.sites),
+        "pair": list(traces.pair) if all(f"{n}.{s}" in names for n in traces.pair for s in traces.sites) else [],
         "gaits": gaits_over_time(recording),
         "stance": STANCE_FORCE,
         "full": style.FULL_FORCE,

@@ -89,7 +89,7 @@ class FootLights:
             scene.add_mesh_simple(
                 f"{ROOT}/feet/{leg}", vertices, faces, color=rgb(colour), opacity=0.75, cast_shadow=False
             )
-            for leg, colour in zip(LEGS, LEG_COLOURS, strict=True)
+            for leg, colour in list(zip(LEGS, LEG_COLOURS, strict=True))[: len(feet)]
         ]
 
     def move(self, robot: RobotNodes, force: Array, origin: Array) -> None:
@@ -107,6 +107,24 @@ class FootLights:
         """Remove the discs from the scene."""
         for node in self._discs:
             node.remove()
+
+
+class TargetNode:
+    """A disc where a body is to go to."""
+
+    def __init__(self, scene: Any, radius: float) -> None:
+        vertices, faces = disc()
+        self._disc = scene.add_mesh_simple(
+            f"{ROOT}/target", vertices, faces, color=PATH_COLOUR, opacity=0.8, cast_shadow=False, scale=radius
+        )
+
+    def move(self, place: Array, origin: Array) -> None:
+        """Put it to a place (2,) in the world, m, seen from an origin (3,)."""
+        self._disc.position = np.array([*place, PATH_HEIGHT]) - origin
+
+    def remove(self) -> None:
+        """Remove it from the scene."""
+        self._disc.remove()
 
 
 class GroundNodes:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
 from ncap.evaluation import cost_of_transport, own_command
+from ncap.policies.seeker import Seeker, can_seek
 from ncap.recording import Recording
 from ncap.rewards import FALL
 from ncap.righting import within
@@ -52,7 +53,7 @@ class Session:
     ) -> None:
         if seed < 0:
             raise UserError(f"seed {seed} is negative: seeds are 0, 1, 2, …")
-        self.seed, self.falls, self.best = seed, 0, 0
+        self.seed, self.falls, self.best, self.reached = seed, 0, 0, 0
         self.news: list[str] = []
         """Sentences for visitors about what was done beside what they asked for."""
         self._given, self._base = task, task
@@ -104,7 +105,7 @@ class Session:
         self._build()
         limits = self.arena.world.joint_limits
         self.falling = Falling(task.robot.mid, limits)
-        self.can_get_up = within(*limits)
+        self.can_get_up = bool(task.robot.feet) and within(*limits)
         """Whether the robot's joints reach the poses of getting up."""
         if not self.can_get_up:
             self.controls = replace(self.controls, after_fall=START_ANEW)
@@ -122,7 +123,7 @@ class Session:
         self.course = None
         self.time = 0.0
         """Time since the start of the episode, s."""
-        self.memory = Memory(self.control_dt, self._base.joints[0])
+        self.memory = Memory(self.control_dt, len(self._base.robot.feet))
         self.arena.start(np.array(BOTH), [self.seed, self.seed])
         self.driving = Driving(*self._trunk())
         self.brain.reset(self.seed)
@@ -208,7 +209,9 @@ class Session:
         if after.command is not None:
             brain.drive(after.command)
         if brain is not self.brain:
-            self.memory = Memory(self.control_dt, self._base.joints[0])  # another circuit's signals have another shape
+            self.memory = Memory(
+                self.control_dt, len(self._base.robot.feet)
+            )  # another circuit's signals have another shape
         self.brain, self.ghost = brain, ghost
         self.controls = replace(after, without=brain.without, command=brain.command, can_be_driven=brain.can_be_driven)
         self._ask()
@@ -251,6 +254,8 @@ class Session:
             raise unknown_name("direction", direction, PUSHES)
         if not 0.0 <= impulse <= MAX_PUSH:
             raise UserError(f"a push of {impulse:g} N s is outside [0, {MAX_PUSH:g}]")
+        if not self._base.robot.feet:
+            raise UserError(f"{self._base.robot.name} weighs {1000 * self._mass():.0f} g: a push would fling it away")
         velocity = np.array([*PUSHES[direction], 0.0]) * impulse / self._mass()
         self.arena.simulation.push(np.array(BOTH), velocity)
 
@@ -270,7 +275,7 @@ class Session:
         gets_up = self.falling.fallen and self.controls.after_fall == GET_UP
         if not gets_up:
             speed, yaw_rate = (values[[ROBOT]] for values in self.arena.motion())
-            said = self.driving.say(self.controls, (speed, yaw_rate), self.control_dt)
+            said = self.driving.say(self.controls, (speed, yaw_rate), self.control_dt) or self._sought()
             action[ROBOT] = self.brain.act(observation[ROBOT], said)
         alive = [ROBOT]
         if self.ghost is not None and self._ghost_stands:
@@ -282,6 +287,7 @@ class Session:
             targets[ROBOT] = self.falling.targets(now.up[ROBOT], now.joint_position[ROBOT], self.control_dt)
         outcome = self.arena.move(np.array(alive), targets)
         self.time += self.control_dt
+        self._aim_anew()
         now = self.arena.measured
         self.driving.step(now.position[ROBOT], self.control_dt)
         self._ghost_stands = self._ghost_stands and not outcome.fallen[GHOST] and not self._at_the_edge(GHOST)
@@ -297,6 +303,22 @@ class Session:
             self.reset()
         elif self.falling.stands_again:
             self._walk_on()
+
+    def _sought(self) -> Mapping[str, Array] | None:
+        """What leads a body that can turn to its target; None without either."""
+        table = self.brain.table
+        if self._base.target is None or table is None or not can_seek(table):
+            return None
+        goal = [values[[ROBOT]] for values in self.arena.goal]
+        return Seeker().step(None, goal, (goal[0], goal[1]), self.control_dt)[1]
+
+    def _aim_anew(self) -> None:
+        """Put the target that was reached to another place."""
+        target, arena = self._base.target, self.arena
+        if target is not None and np.hypot(arena.goal.ahead[ROBOT], arena.goal.left[ROBOT]) <= target.radius:
+            self.reached += 1
+            here = arena.measured.position[ROBOT, :2]
+            arena.targets[:] = here + target.place(self.seed + 1000 * self.reached)
 
     def _walk_on(self) -> None:
         """Let the policy begin anew where the robot stands."""
@@ -330,6 +352,7 @@ class Session:
         return Reading(
             time=self.time,
             gait=memory.gait(),
+            undulation=memory.undulation(),
             circuit_gait=memory.circuit_gait(self.brain.columns("extensor")),
             speed=speed,
             cost_of_transport=cost_of_transport(memory.mean("power"), self._mass(), speed),

@@ -10,7 +10,7 @@ from ncap.errors import UserError
 from ncap.evaluation import task_for
 from ncap.sim.bodies import find_body
 from ncap.sim.robot import ROBOTS
-from ncap.sim.terrain import Bumpy, Flat, Terrain
+from ncap.sim.terrain import Bumpy, Flat, Terrain, Water
 from ncap.tasks import TASKS, Task, find_task, with_robot
 from ncap.trained import TrainedPolicy, load, shipped_policies
 from ncap.view.controls import RANGES, Controls
@@ -70,7 +70,7 @@ def as_set(base: Task, original: Controls, now: Controls) -> Task:
 
 
 def _terrain(base: Task, original: Controls, bumpiness: float) -> Terrain:
-    if bumpiness == original.bumpiness:
+    if bumpiness == original.bumpiness or isinstance(base.terrain, Water):
         return base.terrain
     if bumpiness == 0.0:
         return Flat()

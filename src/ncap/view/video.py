@@ -53,6 +53,10 @@ class Scene:
         below = HEIGHT - HEADER - (420 if alone else 330)
         robot_size = ((800 if diagram else WIDTH) if alone else width, HEIGHT - HEADER - below)
         wiring_width = (WIDTH - 800 - 12 if alone else 300) if diagram else 0
+        if diagram:  # a long chain is drawn narrower, so that its tail is seen
+            _, _, across, down = diagram.window
+            room = HEIGHT - HEADER - (12 if alone else robot_size[1] + 42)
+            wiring_width = min(wiring_width, int(room * across / down))
         self._wiring = WiringPainter(diagram, wiring_width) if diagram else None
         self._wiring_at = (800 + 6, HEADER) if alone else (left + 6, HEADER + robot_size[1] + 30)
         beside = 0 if alone or not diagram else wiring_width + 12
@@ -73,7 +77,7 @@ class Scene:
             picture.paste(self._wiring.picture(self._signals[step]), self._wiring_at)
         time = step * recording.control_dt
         _, label, hertz = next(row for row in reversed(self._gaits) if row[0] <= time + 1e-9)
-        words = spoken_gait(label, hertz)
+        words = spoken_gait(label, hertz) if recording.foot_force.shape[1] else "undulates" if hertz else "still"
         window = round(SPEED_WINDOW / recording.control_dt)
         speed = float(recording.velocity[max(0, step - window) : step + 1, 0].mean())
         title = " ".join(recording.title.split())[:LONGEST_TITLE]

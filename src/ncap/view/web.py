@@ -27,6 +27,7 @@ from ncap.view.replay import replay_page
 from ncap.view.session import Session
 from ncap.view.stage import offered_robots, offered_tasks
 from ncap.view.tour import Tour
+from ncap.view.traces import PAIRS
 
 Array = NDArray[np.float64]
 
@@ -239,12 +240,13 @@ class Page:
             self._panel.show_spoken(session.driving.spoken)
         self._drawing.draw_ways()
         self._strip.content = instruments.footfalls(session.memory.foot_force(), session.control_dt)
-        flexors, extensors = (session.brain.columns(name) for name in ("flexor", "extensor"))
-        if flexors is not None and extensors is not None and session.memory.moments:
-            signals = session.memory.signals()
-            self._traces.content = instruments.half_centres(
-                signals[:, flexors], signals[:, extensors], session.control_dt
-            )
+        for pair in PAIRS:
+            flexors, extensors = (session.brain.columns(name) for name in pair)
+            if flexors is not None and extensors is not None and session.memory.moments:
+                signals, sites = session.memory.signals(), session.task.robot.plan.sites
+                self._traces.content = instruments.half_centres(
+                    signals[:, flexors], signals[:, extensors], session.control_dt, sites, pair
+                )
 
 
 def choices(*given: str | None) -> tuple[str, ...]:
