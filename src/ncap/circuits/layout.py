@@ -86,7 +86,7 @@ LEG_NAME: Final[Place] = (8.2, 2.5)
 """Where the name of a site is written, likewise."""
 LEG_SPACING: Final = 11.0
 """Height between the fore and the hind legs of a quadruped."""
-SEGMENT_SPACING: Final = 6.0
+SEGMENT_SPACING: Final = 6.8
 """Height between two segments of a chain."""
 FIRST_COLUMN, OUTER_COLUMN, ROWS_IN_A_COLUMN = 1.6, 10.4, 4
 """Where columns of rows without a place begin: nearest to the midline if nothing else is there."""
