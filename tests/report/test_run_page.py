@@ -16,6 +16,7 @@ from ncap.tasks import TASKS
 @pytest.mark.slow
 def test_the_report_is_one_self_contained_page_with_every_figure(tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS._members, "flat-walk", replace(TASKS["flat-walk"], episode_seconds=13.0))
+    monkeypatch.setattr("ncap.report.run_page.EPISODES", 2)
     run = tmp_path / "run"
     cli.main(["train", "flat-walk", "--epochs", "1", "--population", "4", "--out", str(run)])
     cli.main(["report", str(run)])

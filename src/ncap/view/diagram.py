@@ -28,6 +28,8 @@ BOX: Final = (0.78, 0.46)
 """Half width and half height of an input or a sum of afferents."""
 LETTER: Final = 0.56
 """Mean width of a letter for its height."""
+SMALLEST: Final = 0.3
+"""Smallest height of letters."""
 MARGIN: Final = 0.3
 """Empty space around the drawing."""
 WEAKEST: Final = 1e-3
@@ -57,8 +59,9 @@ class Node:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its label in the lines in which it is written: in a circle, every word has its own."""
-        return (self.label,) if self.boxed else tuple(self.label.split())
+        """Its label in the lines in which it is written: in a circle, every word of a short name has its own."""
+        short = not self.boxed and self.label in SHORT_NAMES.values()
+        return tuple(self.label.split()) if short else (self.label,)
 
     @property
     def letter_size(self) -> float:
@@ -66,7 +69,7 @@ class Node:
         if len(self.label) == 1:
             return 0.72
         room = 1.5 if self.boxed else 1.3
-        return min(0.5, room / (LETTER * max(len(line) for line in self.lines)))
+        return min(0.5, max(SMALLEST, room / (LETTER * max(1, *map(len, self.lines)))))
 
 
 @dataclass(frozen=True, kw_only=True)
