@@ -12,7 +12,8 @@ from ncap.circuits.units import BasicUnit
 from ncap.plan import LEGS, chain
 from ncap.recording import numbers_in_use
 from ncap.trained import load
-from ncap.view.diagram import RADIUS, Diagram, brightness
+from ncap.view.diagram import Diagram, brightness
+from ncap.view.parts import RADIUS
 
 
 @pytest.fixture(scope="module")

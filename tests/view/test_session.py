@@ -493,6 +493,18 @@ def test_a_policy_that_does_not_fit_another_world_gives_way_and_the_page_says_wh
     assert live.controls.policy == "hasty"
 
 
+def test_a_worm_and_its_ghost_take_the_place_of_a_quadruped_and_leave_again():
+    live = session("ncap-flat-walk", ghost="untrained")
+    live.change(task="swim")
+    assert "ncap-flat-walk" in live.news[0]
+    assert live.brain.table.plan.name != "quadruped"
+    play(live, 0.5)
+    assert len(live.recording().position) == round(0.5 / live.control_dt)
+    live.change(task="bumpy-walk")
+    assert live.brain.table.plan.name == "quadruped"
+    play(live, 0.3)
+
+
 def test_the_last_seconds_are_a_recording_of_what_was_played():
     live = session("ncap-flat-walk", seed=2)
     with pytest.raises(UserError, match="nothing has happened yet"):

@@ -94,3 +94,13 @@ class Controls:
                 continue
             if not isinstance(value, int | float) or not low <= value <= high:
                 raise UserError(f"{name} {value!r} is not a number in [{low:g}, {high:g}]")
+
+
+def blow(direction: str, impulse: float) -> tuple[float, float, float]:
+    """A push in a direction by its name, in the world, N s."""
+    if direction not in PUSHES:
+        raise unknown_name("direction", direction, PUSHES)
+    if not 0.0 <= impulse <= MAX_PUSH:
+        raise UserError(f"a push of {impulse:g} N s is outside [0, {MAX_PUSH:g}]")
+    x, y = PUSHES[direction]
+    return impulse * x, impulse * y, 0.0

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ncap.analysis.gaits import Gait, measure_gait
 from ncap.analysis.undulation import Undulation, measure_undulation
 from ncap.circuits.rhythm import EXTENSOR_STANCE
-from ncap.evaluation import foot_gait, motor_power
+from ncap.evaluation import cost_of_transport, foot_gait, motor_power
 from ncap.sim.simulation import Measurements
-from ncap.view.reading import GAIT_WINDOWS
+from ncap.view.falling import Falling
+from ncap.view.reading import GAIT_WINDOWS, Reading
 
 Array = NDArray[np.float64]
 
@@ -111,6 +112,25 @@ class Memory:
         if extensors is None or not self.moments:
             return None
         return self._measured(self.signals()[:, extensors], partial(measure_gait, threshold=EXTENSOR_STANCE))
+
+    def reading(
+        self, extensors: list[int] | None, mass: float, falling: Falling, *, falls: int, time: float
+    ) -> Reading:
+        """Values of the instruments for a robot with a mass in kg, whose circuit's extensors have these columns."""
+        speed = self.mean("speed")
+        return Reading(
+            time=time,
+            gait=self.gait(),
+            undulation=self.undulation(),
+            circuit_gait=self.circuit_gait(extensors),
+            speed=speed,
+            cost_of_transport=cost_of_transport(self.mean("power"), mass, speed),
+            reward=self.mean("reward"),
+            fallen=falling.fallen,
+            getting_up=falling.getting_up,
+            falls=falls,
+            yaw_rate=self.mean("yaw_rate"),
+        )
 
     def _measured(self, legs: Array, measure: Callable[[Array, float], Gait]) -> Gait:
         for window in GAIT_WINDOWS:

@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 from ncap.evaluation import STANCE_FORCE
 from ncap.plan import LEGS
 from ncap.recording import Recording
-from ncap.view.diagram import BOX, RADIUS, Diagram, hexagon
+from ncap.view.diagram import Diagram
+from ncap.view.parts import BOX, RADIUS, hexagon
 from ncap.view.style import (
     BACKGROUND,
     EXCITATORY,

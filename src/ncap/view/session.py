@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.errors import UserError, unknown_name
-from ncap.evaluation import cost_of_transport, own_command
+from ncap.evaluation import own_command
 from ncap.policies.seeker import Seeker, can_seek
 from ncap.recording import Recording
 from ncap.rewards import FALL
@@ -24,7 +24,7 @@ from ncap.threads import one_blas_thread
 from ncap.trained import TrainedPolicy, load
 from ncap.view import stage
 from ncap.view.brain import Brain, toggled, valid_knock_outs
-from ncap.view.controls import BEHIND, FIRST_SPEED, GET_UP, KEY_STEP, MAX_PUSH, PUSHES, START_ANEW, Controls
+from ncap.view.controls import BEHIND, FIRST_SPEED, GET_UP, KEY_STEP, START_ANEW, Controls, blow
 from ncap.view.course import Course
 from ncap.view.driving import Driving
 from ncap.view.falling import Falling
@@ -154,22 +154,18 @@ class Session:
     def _move_to(self, name: str, robot: str | None) -> None:
         """Begin in another task, or with another robot."""
         task = stage.found_task(self._given, name, robot, self.brain.trained)
-        brain, ghost, news = self.brain.trained, self.ghost, []
-        if reason := stage.misfit(brain, task):
-            brain = stage.fitting(task, self._policies.values())
-            news.append(f"{reason}. {brain.name} moves the robot now.")
-        self._policies[brain.name] = brain
-        new = self._brain(brain.name, task)
+        ghost = None if self.ghost is None else self.ghost.trained
+        trained, stays, news = stage.players_in(task, self.brain.trained, ghost, self._policies.values())
+        self._policies[trained.name] = trained
+        new = self._brain(trained.name, task)
         new.knock_out(valid_knock_outs(new.table, self.controls.without))
-        if ghost is not None and (reason := stage.misfit(ghost.trained, task)):
-            news.append(f"The ghost has left: {reason}.")
-            ghost = None
-        self.brain, self.ghost = new, ghost
+        ghost_name = self.controls.ghost if stays else None
+        self.brain, self.ghost = new, None if ghost_name is None else self._brain(ghost_name, task)
         driven = new.can_be_driven and (self.controls.driven or not self.controls.can_be_driven)
         self.controls = replace(
             self.controls,
             policy=new.name,
-            ghost=None if ghost is None else ghost.name,
+            ghost=ghost_name,
             command=new.command,
             without=new.without,
             can_be_driven=new.can_be_driven,
@@ -250,14 +246,9 @@ class Session:
 
     def push(self, direction: str, impulse: float) -> None:
         """Give the robot, and the ghost, a blow with an impulse in N s."""
-        if direction not in PUSHES:
-            raise unknown_name("direction", direction, PUSHES)
-        if not 0.0 <= impulse <= MAX_PUSH:
-            raise UserError(f"a push of {impulse:g} N s is outside [0, {MAX_PUSH:g}]")
         if not self._base.robot.feet:
             raise UserError(f"{self._base.robot.name} weighs {1000 * self._mass():.0f} g: a push would fling it away")
-        velocity = np.array([*PUSHES[direction], 0.0]) * impulse / self._mass()
-        self.arena.simulation.push(np.array(BOTH), velocity)
+        self.arena.simulation.push(np.array(BOTH), np.array(blow(direction, impulse)) / self._mass())
 
     def start_course(self) -> None:
         """Put the robot at the start of a course of gates, whose clock runs from now on."""
@@ -347,18 +338,6 @@ class Session:
 
     def reading(self) -> Reading:
         """Values of the instruments now."""
-        memory = self.memory
-        speed = memory.mean("speed")
-        return Reading(
-            time=self.time,
-            gait=memory.gait(),
-            undulation=memory.undulation(),
-            circuit_gait=memory.circuit_gait(self.brain.columns("extensor")),
-            speed=speed,
-            cost_of_transport=cost_of_transport(memory.mean("power"), self._mass(), speed),
-            reward=memory.mean("reward"),
-            fallen=self.falling.fallen,
-            getting_up=self.falling.getting_up,
-            falls=self.falls,
-            yaw_rate=memory.mean("yaw_rate"),
+        return self.memory.reading(
+            self.brain.columns("extensor"), self._mass(), self.falling, falls=self.falls, time=self.time
         )

@@ -56,6 +56,20 @@ def fitting(task: Task, known: Iterable[TrainedPolicy] = ()) -> TrainedPolicy:
     raise UserError(f"no policy that is shipped fits task {task.name} on robot {task.robot.name}")
 
 
+def players_in(
+    task: Task, policy: TrainedPolicy, ghost: TrainedPolicy | None, known: Iterable[TrainedPolicy]
+) -> tuple[TrainedPolicy, bool, list[str]]:
+    """(who moves the robot in another task, whether there is a ghost that can stay, sentences about what changes)."""
+    news = []
+    if reason := misfit(policy, task):
+        policy = fitting(task, known)
+        news.append(f"{reason}. {policy.name} moves the robot now.")
+    reason = None if ghost is None else misfit(ghost, task)
+    if reason:
+        news.append(f"The ghost has left: {reason}.")
+    return policy, ghost is not None and not reason, news
+
+
 def as_set(base: Task, original: Controls, now: Controls) -> Task:
     """The task as the controls set it. original: the controls when the task was begun."""
     return replace(
