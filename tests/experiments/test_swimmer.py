@@ -16,7 +16,7 @@ def test_circuits_are_given_60_rollouts_and_mlps_half_a_million_steps():
     for name in ("ncap", "ncap-unshared"):
         one = given[name]
         share = one.practice.episode_seconds / one.world.episode_seconds
-        # before the last epoch, after which nothing is tested any more but the final choice
+        # until the last test: that of the last epoch is before its candidates play
         played = sum(one.evolution.population * one.episodes_in(epoch) * share for epoch in range(one.all_epochs - 1))
         assert 55 < played <= 60
     for name, robots in (("mlp-ppo", 16), ("mlp-evolution", 32)):

@@ -13,6 +13,7 @@ import pytest
 from ncap import seeding
 from ncap.circuits.animal import animal
 from ncap.circuits.circuit import Circuit
+from ncap.circuits.swimmer import swimmer
 from ncap.errors import UserError
 from ncap.evaluation import own_command, task_for
 from ncap.policies.ncap import NCAPPolicy
@@ -136,9 +137,11 @@ OTHERS = {
     "ncap-go2-drive": "flat-drive",
     "ncap-go1-walk": "flat-walk",
     "ncap-go2-walk": "flat-walk",
+    "ncap-swim": "swim",
 }
 """Shipped circuits beside those of the paper's tasks, and what they were trained for."""
 DRIVEN = ("ncap-drive", "ncap-go2-drive")
+SWIMMER = "ncap-swim"
 
 
 def test_a_circuit_of_each_kind_is_shipped_for_every_task_of_the_paper_and_some_that_do_more():
@@ -152,10 +155,11 @@ def test_shipped_policies_know_their_task_and_have_the_sizes_of_their_tables(nam
     assert found.task == OTHERS.get(name, name.split("-", 1)[1])
     # 92 weights in the paper's table, 112 in the default, 120 in drive; PPO: 40 · 64 + 64 + 64² + 64 + 64 · 12 + 12
     sizes = {"mlp-flat-run": 7564, "mlp-flat-walk": 79_372, **dict.fromkeys(LED, 112), **dict.fromkeys(DRIVEN, 120)}
+    sizes[SWIMMER] = 4
     assert found.parameters == sizes.get(name, 92)
     if isinstance(found.policy, NCAPPolicy):
         table = "drive" if name in DRIVEN else "default" if name in LED else "paper"
-        assert found.policy.circuit == animal(table)
+        assert found.policy.circuit == (swimmer() if name == SWIMMER else animal(table))
         assert found.policy.copies == 1
 
 
