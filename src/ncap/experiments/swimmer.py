@@ -20,8 +20,8 @@ GOALS: Final = (0.6, 0.9)
 SEARCH: Final[dict[str, Any]] = {
     "preset": "decay", "population": 8, "sigma": 0.1, "episodes": 1, "training_seconds": 5.0, "epochs": 46,
 }  # fmt: skip
-"""Settings of evolution for circuits: ARS with small steps and weights that decay, 60 rollouts in all. Where all muscles
-are full, at large weights, the return is 0.87 and knows no direction; decay leads back to where it does."""
+"""Settings of evolution for circuits: ARS with small steps and weights that decay, 60 rollouts in all. Where all
+muscles are full, at large weights, the return is 0.87 and knows no direction; decay leads back to where it does."""
 MLP_STEPS: Final = 500_000
 """Control steps that MLPs are given."""
 CONTENDERS: Final[dict[str, dict[str, Any]]] = {
