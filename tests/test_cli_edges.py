@@ -268,7 +268,7 @@ CASES = {
         zero --kd -1
         zero --kd inf
         zero --task ''
-        zero --task swim
+        zero --task fly
         zero --task none.py
         zero --task fifo.py
         zero --task folder.py
@@ -310,7 +310,7 @@ CASES = {
         untrained --without V0 --commands 2
         untrained --without V0 --commands 0:1:1e-9
         untrained --without V0 --task ''
-        untrained --without V0 --task swim
+        untrained --without V0 --task fly
         untrained --without V0 --robot spot
         untrained --without V0 --circuit none.json
         untrained --without V0 --out ''
@@ -379,7 +379,7 @@ CASES = {
         zero --ghost horse
         zero --ghost fifo.safetensors
         zero --task ''
-        zero --task swim
+        zero --task fly
         zero --robot spot
         untrained --command nan
         untrained --without V7
@@ -393,7 +393,7 @@ CASES = {
         LONG
         zero --seed -1
         zero --task ''
-        zero --task swim
+        zero --task fly
         zero --robot spot
         zero --out ''
         zero --out .
@@ -416,7 +416,7 @@ CASES = {
         zero --seconds -1
         zero --seconds long
         zero --task ''
-        zero --task swim
+        zero --task fly
         zero --out ''
         zero --out .
         zero --out walk.avi

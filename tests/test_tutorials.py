@@ -1,4 +1,4 @@
-"""The tutorials do what they say, with short settings: every command and every line of Python."""
+"""The tutorials do what they say, with short settings: their programs, and commands that end by themselves."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ SHORT = {
     "train": "--epochs 1 --population 4 --episodes 1 --training-seconds 0.3 --episode-seconds 0.6",
     "train --algorithm": "--epochs 1 --environments 2 --episode-seconds 0.6",
 }
-#: What runs until somebody ends it, needs a network, or was done before; their words are checked in test_docs.py.
+#: What runs until somebody ends it, needs a network, or has tests of its own; their words are checked in test_docs.py.
 LEFT_OUT = ("ncap watch", "ncap twin", "--link lcm", "--link dds", "ncap deploy ncap-", "ncap report")
 
 
