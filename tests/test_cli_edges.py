@@ -138,7 +138,7 @@ CASES = {
     """,
     "train": """
         ''
-        swim
+        fly
         none.py
         fifo.py
         folder.py
@@ -345,7 +345,7 @@ CASES = {
         gaits --seeds 0
         gaits --seeds -1
         gaits --seeds 1000000000
-        gaits --tasks swim
+        gaits --tasks fly
         gaits --tasks ''
         footfalls --tasks bumpy-run
         gaits --out ''
