@@ -50,8 +50,12 @@ def test_a_first_visitor_is_shown_around_and_a_second_one_no_more(live, open_tab
     other = open_tab(address, 390, 844)  # a phone
     other.page.wait_for_selector("#gait", timeout=PATIENCE)
     assert other.page.locator(".tour").count() == 0
-    numbers, robot = (other.page.locator(name).first.bounding_box() for name in ("#gait", "canvas[data-engine]"))
-    assert robot["y"] + robot["height"] <= numbers["y"]  # nothing lies over the robot
+    apart = """() => {
+        const [numbers, robot] = ['#gait', 'canvas[data-engine]'].map(
+            (name) => document.querySelector(name)?.getBoundingClientRect());
+        return numbers && robot && robot.height > 200 && robot.bottom <= numbers.top;
+    }"""
+    wait_for(other, apart)  # nothing lies over the robot
     assert other.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert other.complaints == []
     other.page.close()
