@@ -132,5 +132,5 @@ def test_what_is_no_address_is_refused(address):
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r"pip install 'ncap\[cluster\]'"):
+    with pytest.raises(UserError, match="--cluster needs the extra cluster: "):
         RayExecutor("local")
