@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 TASK: Final = "rough-walk"
 PUSHED_ON: Final = "flat-walk"
-CONDITIONS: Final[dict[str, tuple[str, ...]]] = {"with vestibular rows": (), "without": ("vestibular",)}
+CONDITIONS: Final[dict[str, tuple[str, ...]]] = {"with vestibular rows": (), "without vestibular rows": ("vestibular",)}
 """Knock-outs before training, by the names in the tables."""
 MLP: Final = "mlp-flat-walk"
 """The MLP that is pushed beside them."""
