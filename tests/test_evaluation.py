@@ -198,7 +198,10 @@ def test_shipped_circuits_do_better_than_standing_still_and_their_rhythm_leads(n
     standing = load("zero").evaluate(found.task, seeds=[0, 1], threads=2)
     assert found.task == load(name).task
     assert found.return_mean > standing.return_mean + 0.1
-    assert found.gait.rhythm_ratio == pytest.approx(1.0, abs=0.15)  # of the paper's policies, up to 2
+    if name == "ncap-swim":
+        assert found.gait is None  # no feet
+    else:
+        assert found.gait.rhythm_ratio == pytest.approx(1.0, abs=0.15)  # of the paper's policies, up to 2
 
 
 def test_policies_are_found_by_name_run_or_file(tmp_path):
@@ -219,8 +222,8 @@ def test_a_policy_plays_the_task_that_it_was_trained_for_unless_told_otherwise()
     assert task_for(load("untrained")).name == "flat-walk"
     assert own_command(trained, TASK) is None
     assert own_command(load("untrained"), TASKS["flat-run"]) == TASKS["flat-run"].command != TASK.command
-    with pytest.raises(UserError, match="was trained for 'ice-walk', which is not known here"):
-        task_for(replace(trained, about={"task": "ice-walk"}))
+    with pytest.raises(UserError, match="was trained for 'moon-walk', which is not known here"):
+        task_for(replace(trained, about={"task": "moon-walk"}))
     with pytest.raises(UserError, match=r"acts every 0.03 s, but flat-walk every 0.02 s"):
         task_for(trained, replace(TASK, control_dt=0.02))
 

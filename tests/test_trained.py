@@ -173,8 +173,8 @@ def test_a_policy_is_measured_on_the_task_and_robot_that_it_was_trained_for(tmp_
     assert task_for(bumpy, "flat-run") == TASKS["flat-run"]
     assert task_for(load("untrained")) == TASKS["flat-walk"]
     assert bumpy.evaluate(seeds=[0]).task == "bumpy-walk"
-    lost = replace(bumpy, about={"task": "ice-walk"})
-    with pytest.raises(UserError, match="was trained for 'ice-walk', which is not known here: say --task"):
+    lost = replace(bumpy, about={"task": "moon-walk"})
+    with pytest.raises(UserError, match="was trained for 'moon-walk', which is not known here: say --task"):
         task_for(lost)
 
 

@@ -13,7 +13,8 @@ from ncap.deploy.safety import Received
 from ncap.deploy.wishes import SPEEDS, STAND, YAW_RATES, Wish, check_wish, clipped
 from ncap.errors import UserError
 from ncap.tasks import Drive
-from ncap.view.session import KEY_STEP, RANGES
+from ncap.view.controls import RANGES
+from ncap.view.session import KEY_STEP
 
 
 @given(st.binary(min_size=40, max_size=40))

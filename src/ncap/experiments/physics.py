@@ -18,12 +18,13 @@ from ncap.report.tables import write_table
 from ncap.rollouts import rollout
 from ncap.rotations import rotation_of
 from ncap.sim.simulation import Simulation
-from ncap.sim.world import PHYSICS
 from ncap.tasks import PAPER_TASKS, TASKS, Task, build, drawn_variation
 from ncap.trained import TrainedPolicy, load
 
 Array = NDArray[np.float64]
 
+COMPARED: Final = ("paper", "fast")
+"""Physics presets: the one in which everything is reported, and the one to train in."""
 TRAINED_ON: Final = ("flat-walk", "bumpy-run")
 EPISODES_LOOKED_INTO: Final = 4
 """Episodes whose every state is looked into for how deep feet sink."""
@@ -34,14 +35,14 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     rows = []
     for name in (task for task in PAPER_TASKS if task in scale.tasks):
         player, task = load(f"ncap-{name}"), replace(TASKS[name], episode_seconds=scale.test_seconds)
-        for preset in PHYSICS:
+        for preset in COMPARED:
             library.say(f"{player.name} in the physics {preset}")
             rows.append(_played(player, replace(task, physics=preset), scale.episodes, library.threads))
         rows[-1] |= step_error(player, task)
     write_table(out / "physics.csv", rows)
     trained = []
     for name in (task for task in TRAINED_ON if task in scale.tasks):
-        for preset in PHYSICS:
+        for preset in COMPARED:
             own = library.within(f"physics/{preset}")
             places = own.train([replace(one, physics=preset) for one in scale.trainings(name, "ncap")])
             for seed, place in enumerate(places):
@@ -104,7 +105,7 @@ def step_error(player: TrainedPolicy, task: Task) -> dict[str, float]:
     qpos, qvel, targets = _states(player, task, 0)
     everybody = np.arange(len(qpos) - 1)
     results = []
-    for world in (build(replace(task, physics=preset)) for preset in PHYSICS):
+    for world in (build(replace(task, physics=preset)) for preset in COMPARED):
         simulation = Simulation(world, len(everybody), control_dt=task.control_dt, threads=1)
         model = world.variant(drawn_variation(task, 0))
         simulation.place(everybody, [model] * len(everybody), qpos[:-1], qvel[:-1])

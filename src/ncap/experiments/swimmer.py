@@ -17,8 +17,8 @@ from ncap.tasks import TASKS, with_robot
 TASK: Final = "swim"
 GOALS: Final = (0.6, 0.9)
 """Test returns of which it is told when they are first reached."""
-SEARCH: Final[dict[str, Any]] = {"epochs": 16}
-"""Settings of evolution for circuits: the usual ones, until 60 rollouts are played."""
+SEARCH: Final[dict[str, Any]] = {"preset": "few", "episodes": 1, "training_seconds": 10.0, "epochs": 22}
+"""Settings of evolution for circuits, until 59 rollouts are played: the best weights are far from the first ones."""
 MLP_STEPS: Final = 500_000
 """Control steps that MLPs are given."""
 CONTENDERS: Final[dict[str, dict[str, Any]]] = {
@@ -70,7 +70,9 @@ def trainings(scale: Scale) -> dict[str, Training]:
     short = scale.ncap.get("episode_seconds")
     found = {}
     for name, settings in CONTENDERS.items():
-        less = {} if short is None else {"episode_seconds": short, "epochs": 2}
+        less: dict[str, Any] = {} if short is None else {"episode_seconds": short, "epochs": 2}
+        if less and "training_seconds" in settings:
+            less["training_seconds"] = short
         one = Training(task=TASK, **settings | less)
         if "epochs" not in settings and short is None:
             robots = one.evolution.population * one.candidate_episodes if name == "mlp-evolution" else one.environments

@@ -14,6 +14,10 @@ PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
         "ncap": CMA(population=16, sigma=0.14),
         "mlp": ARS(population=32, sigma=0.1),
     },
+    "few": {
+        "ncap": CMA(population=8, sigma=0.4, cooling=0.95),
+        "mlp": ARS(population=32, sigma=0.1),
+    },
     "ars": {
         "ncap": ARS(population=16, sigma=0.14),
         "mlp": ARS(population=32, sigma=0.1),

@@ -18,6 +18,7 @@ SECTIONS: Final = {
         "Interquartile means with 95 % intervals, the share of runs that reach a return.",
     ),
     "performance-overall": ("All tasks together, in numbers", "ncap_better: how often a run of NCAP has more."),
+    "claims": ("What the paper says", "The number that tests each sentence, with its interval."),
     "footfalls": ("Footfalls", "Which foot is on the ground, shaded by pressure."),
     "parameters": ("Parameters", "How many weights are needed."),
     "generalization": ("Generalisation", "Held-out return when the world is not the one of training (marked)."),
