@@ -16,7 +16,9 @@ import csv
 import re
 import string
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 PAGES = Path(__file__).parent
 TABLE = re.compile(r"(<!-- table: (\S+\.csv)(?: where ([^\n]+))?\n(.*?)-->\n)((?:\|[^\n]*\n)*)", re.S)
@@ -24,6 +26,10 @@ TABLE = re.compile(r"(<!-- table: (\S+\.csv)(?: where ([^\n]+))?\n(.*?)-->\n)((?
 
 class Cells(string.Formatter):
     """Formats with the cells of a row; an empty one gives "–", and an unknown column an error that names it."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A cell by the name of its column, which may have dots."""
+        return kwargs[field_name], field_name
 
     def format_field(self, value: object, spec: str) -> str:
         """A cell as its format says."""
