@@ -381,7 +381,7 @@ def test_wrong_words_are_refused_before_anything_is_written(tmp_path, capsys):
         (["train", "fly"], "unknown task 'fly'"),
         (["train", "flat-walk", "--policy", "cnn"], "unknown policy 'cnn'"),
         (["train", "flat-walk", "--policy", "mlp:big"], "mlp:64x64"),
-        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, plain, ars, ranks"),
+        (["train", "flat-walk", "--preset", "magic"], "unknown preset 'magic'; valid: default, plain, few, ars, ranks"),
         (["train", "flat-walk", "--command", "2"], "outside [0, 1]"),
         (["train", "flat-walk", "--target-speed", "-1"], "target_speed must be positive and finite, not -1"),
         (["train", "flat-walk", "--start", "horse"], "unknown policy 'horse'; valid: zero, random, untrained, mlp"),
