@@ -57,7 +57,8 @@ def speed_reward(forward_velocity: Array, target: float | Array) -> Array:
     """1 for velocities in [target, 2 target], falling linearly to 0 at -target and 4 target. m/s, (P,)."""
     rising = (forward_velocity + target) / (2 * target)
     falling = (4 * target - forward_velocity) / (2 * target)
-    return np.clip(np.minimum(rising, falling), 0.0, 1.0)
+    reward: Array = np.minimum(np.maximum(np.minimum(rising, falling), 0.0), 1.0)
+    return reward
 
 
 def tracking_reward(forward_velocity: Array, target: float | Array) -> Array:

@@ -25,7 +25,7 @@ def rotation_of(quaternion: Array) -> Array:
     """(n, 3, 3) from the trunk's frame to the world's, of unit quaternions (n, 4)."""
     doubled = (2 * quaternion)[:, :, None] * quaternion[:, None]
     products = doubled.reshape(len(quaternion), 16)
-    rotation: Array = _ONES + _OUTER * (products[:, _FIRST] + _INNER * products[:, _SECOND])
+    rotation: Array = _ONES + _OUTER * (products.take(_FIRST, axis=1) + _INNER * products.take(_SECOND, axis=1))
     return rotation.reshape(len(quaternion), 3, 3)
 
 

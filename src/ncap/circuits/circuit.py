@@ -143,7 +143,7 @@ class Circuit:
         signals[:, n:-1] = inputs
         signals[:, -1] = 1.0
         for _ in range(self.substeps):
-            drive = np.matmul(weights, before[:, :, None])[:, :, 0]
+            drive = np.matvec(weights, before)
             for i, (place, group) in enumerate(self.groups):
                 units[i], signals[:, place] = group.step(units[i], drive[:, place].copy())  # quicker than a view
             before = signals

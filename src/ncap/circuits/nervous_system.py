@@ -79,7 +79,7 @@ class NervousSystem:
         board[:, self._command_slot] = commands
         for (slot, stage), own in zip(self.before, weights.before, strict=True):
             board[:, slot] = stage.respond(board, own).reshape(len(senses), -1)
-        state = self.circuit.step(state, board[:, self.core_inputs], weights.core)
+        state = self.circuit.step(state, board.take(self.core_inputs, axis=1), weights.core)
         board[:, self.core_slot] = self.circuit.outputs(state)
         for (slot, stage), own in zip(self.after, weights.after, strict=True):
             board[:, slot] = stage.respond(board, own).reshape(len(senses), -1)

@@ -159,7 +159,7 @@ class _Tiled:
         self._tiled: tuple[int, tuple[Array, ...]] = (-1, ())
 
     def for_individuals(self, individuals: int) -> tuple[Array, ...]:
-        """(P, n) each, in the order in which they were given. They must not be changed."""
+        """(…, P, n) each, in the order in which they were given. They must not be changed."""
         found, tiled = self._tiled
         if found != individuals:
             tiled = tuple(np.tile(row, (individuals, 1)) for row in self.rows.values())
@@ -205,7 +205,7 @@ class OscillatorGroup:
         self._can_be_tonic = bool(np.isfinite(self.tonic_drive).any())
         ones = np.ones(len(units))
         self._constants = _Tiled(rate=self.rate, divisor=1.0 + self.rate, zero=0.0 * ones, half=0.5 * ones, one=ones)
-        self._thresholds = _Tiled(stop=self.base[0], less=self.slope[0], start=self.base[1], sooner=self.slope[1])
+        self._thresholds = _Tiled(base=self.base[:, None], slope=self.slope[:, None])
 
     def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
         """Quiet, with adaptation uniform between the two resting thresholds; at rest, just gone quiet."""
@@ -218,21 +218,20 @@ class OscillatorGroup:
         """((adaptation, active), output) after dt; drive (P, n) is bias plus synaptic input."""
         before, active = state
         rate, divisor, zero, half, one = self._constants.for_individuals(len(drive))
-        stop, less, start, sooner = self._thresholds.for_individuals(len(drive))
+        base, slope = self._thresholds.for_individuals(len(drive))
         adaptation: Array = rate.copy()
         np.copyto(adaptation, zero, where=active)
         adaptation += before
         adaptation /= divisor
         excited: Array = np.maximum(drive, zero)
         np.minimum(excited, one, out=excited)
-        threshold: Array = excited * less
-        threshold += stop
-        stay: Mask = adaptation > threshold
+        thresholds: Array = excited * slope
+        thresholds += base
+        stop, start = thresholds
+        stay: Mask = adaptation > stop
         if self._can_be_tonic:
             stay |= drive > self.tonic_drive
-        np.multiply(excited, sooner, out=threshold)
-        threshold += start
-        begin: Mask = adaptation >= threshold
+        begin: Mask = adaptation >= start
         begin &= drive >= zero
         np.copyto(begin, stay, where=active)
         output: Array = adaptation * half

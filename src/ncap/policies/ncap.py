@@ -204,7 +204,7 @@ class NCAPController:
     ) -> tuple[CircuitState, Array]:
         """(next state, board (P, M)) from observations (P, site, sense); what stands where is in `system.names`."""
         seen = check_observation(observation, len(self._own), len(self._own_command), len(self._posture))
-        felt = seen[:, self._own]
+        felt = seen.take(self._own, axis=1)
         check_state(state, CircuitState, len(felt))
         commands = self._own_command if command is None else self.policy.commands(command, len(felt))
         senses = np.maximum(np.concatenate((-felt, felt), axis=1), 0.0)
@@ -214,7 +214,7 @@ class NCAPController:
 
     def action(self, board: Array) -> Array:
         """(P, site, joint) what the motor neurons on a board (P, M) set."""
-        return board[:, self._motors] * self._mirror
+        return board.take(self._motors, axis=1) * self._mirror
 
     def signals(self, state: CircuitState) -> dict[str, Array]:
         """Activity of all neurons of the rhythm generator."""

@@ -36,8 +36,15 @@ TILT: Final = 0.5
 """Roll or pitch that maps to ±1, rad."""
 TILT_RATE: Final = 2.0
 """Roll or pitch rate that maps to ±1, rad/s."""
-_RIGHT_SINKS: Final = np.array([1.0 if leg in QUADRUPED.groups["side"]["R"] else -1.0 for leg in LEGS])
-_FRONT_SINKS: Final = np.array([1.0 if leg in QUADRUPED.groups["girdle"]["fore"] else -1.0 for leg in LEGS])
+_FULL: Final = np.array([TILT, TILT_RATE, TILT, TILT_RATE])
+"""Roll, its rate, pitch and its rate that map to ±1."""
+_SINKS: Final = np.array(
+    [
+        [1.0 if leg in QUADRUPED.groups[group][part] else -1.0 for group, part in (("side", "R"), ("girdle", "fore"))]
+        for leg in LEGS
+    ]
+).repeat(2, axis=1)
+"""(leg, 4) signs of the same: 1 where the leg's side or girdle sinks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +138,11 @@ class Robot:
         return np.array(self.position_max, float)
 
     @cached_property
+    def _reach(self) -> tuple[Array, Array]:
+        """(leg, 3) distance from the standing pose to the lowest joint position, and to the highest, rad."""
+        return self.mid - self.low, self.high - self.mid
+
+    @cached_property
     def torque_limits(self) -> Array:
         """(leg, 3) largest torque of the motors, N m."""
         return np.full(self.mid.shape, self.torque_limit, float)
@@ -155,8 +167,8 @@ class Robot:
 
     def targets(self, action: Array) -> Array:
         """Joint targets in rad from actions (..., leg, 3), which are clipped to [-1, 1]."""
-        action = np.clip(action, -1.0, 1.0)
-        return self.mid + np.where(action < 0, action * (self.mid - self.low), action * (self.high - self.mid))
+        action = np.minimum(np.maximum(action, -1.0), 1.0)
+        return self.mid + action * np.where(action < 0, *self._reach)
 
     def seen(self, now: "Measurements") -> Array:
         """Observations (P, leg, sense) of the robots that were measured."""
@@ -179,15 +191,17 @@ class Robot:
         """
         offset = position - self.mid
         result = np.empty((*foot_force.shape, SENSES + POSTURE))
-        result[..., 0:3] = offset / np.where(offset < 0, self.mid - self.low, self.high - self.mid)
+        result[..., 0:3] = offset / np.where(offset < 0, *self._reach)
         result[..., 3:6] = torque / self.torque_limits
         result[..., 6:9] = velocity / self.velocity_limits
         result[..., 9] = 2.0 * foot_force / self.foot_force_max - 1.0
-        result[..., 10] = (roll_of(up) / TILT)[:, None] * _RIGHT_SINKS
-        result[..., 11] = (angular_velocity[:, 0] / TILT_RATE)[:, None] * _RIGHT_SINKS
-        result[..., 12] = (pitch_of(up) / TILT)[:, None] * _FRONT_SINKS
-        result[..., 13] = (angular_velocity[:, 1] / TILT_RATE)[:, None] * _FRONT_SINKS
-        return np.clip(result, -1.0, 1.0, out=result)
+        posture = np.empty((len(up), POSTURE))
+        posture[:, 0], posture[:, 2] = roll_of(up), pitch_of(up)
+        posture[:, 1::2] = angular_velocity[:, :2]
+        posture /= _FULL
+        np.multiply(posture[:, None], _SINKS, out=result[..., SENSES:])
+        np.maximum(result, -1.0, out=result)
+        return np.minimum(result, 1.0, out=result)
 
 
 def leg_rows(table: Array) -> LegTriple:
