@@ -347,7 +347,7 @@ CASES = {
         gaits --seeds 1000000000
         gaits --tasks fly
         gaits --tasks ''
-        footfalls --tasks bumpy-run
+        weights --tasks bumpy-run
         gaits --out ''
         gaits --out .
         gaits --out /dev/null/x

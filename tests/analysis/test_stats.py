@@ -9,6 +9,7 @@ from ncap.analysis.stats import (
     improvement,
     interquartile_mean,
     performance_profile,
+    seeds_needed,
     share_interval,
 )
 
@@ -59,3 +60,15 @@ def test_wilsons_interval_of_no_success_in_ten():
     found = share_interval(0, 10)
     assert found.low == pytest.approx(0.0, abs=1e-12)
     assert found.high == pytest.approx(3.8416 / 13.8416, abs=1e-3)
+
+
+@pytest.mark.parametrize(("effect", "seeds"), [(1.0, 17), (0.8, 26), (0.5, 64)])
+def test_seeds_needed_are_those_of_cohens_table(effect, seeds):
+    """Cohen (1988), table 2.4.1: n for a power of .80 at a two-sided 5 % by the difference over the deviation."""
+    runs = np.sqrt(0.5) * np.array([-1.0, 1.0])  # a variance of 1
+    assert seeds_needed(runs + effect, runs) == seeds
+    assert seeds_needed(runs, runs + effect) == seeds
+
+
+def test_no_number_of_seeds_finds_a_difference_that_is_not_there():
+    assert seeds_needed(np.array([0.9, 1.0]), np.array([0.9, 1.0])) == np.inf

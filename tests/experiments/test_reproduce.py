@@ -9,14 +9,15 @@ import pytest
 
 from ncap import cli
 from ncap.errors import UserError
-from ncap.experiments import performance
+from ncap.evaluation import evaluate
+from ncap.experiments import performance, performance_figures, shipped
 from ncap.experiments.library import SCALES, Library, describe_task
 from ncap.experiments.reproduce import EXPERIMENTS, chosen
 from ncap.learn.executors import LocalExecutor
 from ncap.report.tables import merge_table, read_table, write_table
 from ncap.sim.terrain import Bumpy
 from ncap.tasks import PAPER_TASKS, TASKS
-from ncap.trained import read_policy
+from ncap.trained import load, read_policy
 
 TINY = replace(SCALES["smoke"], seeds=1, runs={}, tasks=("flat-walk",), episodes=1)
 FIGURES = (
@@ -24,7 +25,7 @@ FIGURES = (
     "units",
     "performance",
     "aggregate",
-    "footfalls",
+    *(f"footfalls-{task}" for task in PAPER_TASKS),
     "parameters",
     "generalization",
     "weights-ncap",
@@ -50,6 +51,9 @@ def test_two_processes_share_the_smoke_scale_and_every_figure_is_there(tmp_path)
     assert len(first) == 3 * 4 + 2 + 2  # three on all tasks, D4PG and the circuit by PPO on walks
     for task in ("flat-walk", "bumpy-walk"):  # the circuit walks before it is trained, the MLP stands
         assert first[task, "ncap"] > first[task, "mlp-evolution"] + 0.05
+    power = {(row["task"], row["policy"]): row for row in read_table(tmp_path / "power.csv")}
+    assert (power["flat-run", "mlp-ppo"]["seeds"], power["flat-run", "mlp-ppo"]["seeds_of_policy"]) == ("2", "1")
+    assert power["flat-run", "mlp-ppo"]["seeds_needed"] == ""  # of one run nobody knows the spread
     counts = {row["policy"]: int(row["parameters"]) for row in read_table(tmp_path / "parameters.csv")}
     assert counts == {"ncap": 112, "mlp:4x4": 244, "mlp:16x16": 1132, "mlp-evolution": 79372}
     trained = [tuple(line.split()[5:7]) for text in said for line in text.splitlines() if "epoch 2/2" in line]
@@ -80,7 +84,13 @@ def test_only_some_tasks_and_seeds(tmp_path, capsys):
 
 
 def test_all_leaves_out_what_is_about_other_tasks():
-    assert set(chosen(["all"], ["flat-run"])) - {"variable-speed"} == {"gaits", "units", "performance", "claims"}
+    assert set(chosen(["all"], ["flat-run"])) - {"variable-speed"} == {
+        "gaits",
+        "units",
+        "performance",
+        "footfalls",
+        "claims",
+    }
 
 
 def test_variable_speed_is_part_of_every_scale_although_its_task_is_none_of_the_papers():
@@ -129,6 +139,35 @@ def test_of_large_policies_the_best_of_a_task_is_kept(tmp_path, monkeypatch):
     )
     performance._drop_large(tmp_path)
     assert [place.exists() for place in places] == [False, True, True, True]
+
+
+def test_shipped_policies_of_a_task_are_measured_on_episodes_of_their_own(tmp_path):
+    shipped.run(library(tmp_path), TINY, tmp_path)
+    rows = {row["policy"]: row for row in read_table(tmp_path / "shipped.csv")}
+    assert list(rows) == ["mlp-flat-walk", "ncap-flat-walk", "paper-flat-walk", "untrained"]  # no Go2, no swimmer
+    alone = evaluate(load("ncap-flat-walk"), TASKS["flat-walk"], [5000])
+    assert float(rows["ncap-flat-walk"]["return"]) == pytest.approx(alone.return_mean, abs=1e-4)
+    assert rows["ncap-flat-walk"]["commanded"] == "walk"
+    assert rows["mlp-flat-walk"]["commanded"] == ""
+
+
+def test_a_summary_has_medians_over_seeds_and_counts_those_that_learned():
+    run = {"task": "flat-walk", "policy": "ncap"}
+    curves = [
+        run | {"seed": seed, "steps": str(steps), "cpu_seconds": str(steps * 6), "test_return": found}
+        for seed, learned in (("0", 20), ("1", 10), ("2", 90))
+        for steps, found in ((0, "0.7"), (learned, "0.91"), (80, "0.8"))
+        if steps <= 80  # the third never learns
+    ]
+    about = {"falls": "1", "episodes": "5", "gait_share": "1", "rhythm_ratio": "1", "cost_of_transport": "0.4"}
+    final = [
+        run | about | {"seed": str(seed), "return_mean": found, "gait": gait}
+        for seed, (found, gait) in enumerate((("0.9", "walk"), ("0.5", "none"), ("0.7", "trot")))
+    ]
+    (row,) = performance_figures.summary(curves, final)
+    assert (row["seeds"], row["return_mean"], row["worst"]) == (3, pytest.approx(0.7), 0.5)
+    assert (row["falls"], row["episodes"], row["gait"]) == (3, 15, "trot")
+    assert (row["learned"], row["steps_to_0.9"], row["cpu_minutes_to_0.9"]) == (2, 20.0, 2.0)  # of 10, 20, never
 
 
 def test_a_folder_without_results_gets_no_report(tmp_path, capsys):
@@ -224,7 +263,7 @@ def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
     named_only = [
         *("leading", "evolution", "mlp-evolution", "physics", "driving", "driving-training", "posture", "righting"),
-        *("bodies", "gains", "transfer", "swimmer", "deployment"),
+        *("bodies", "gains", "transfer", "swimmer", "shipped", "deployment"),
     ]
     assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
     assert chosen(named_only[::-1], tuple(TASKS)) == named_only

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
-from ncap.experiments.performance import kept_policy
+from ncap.experiments.performance import player
 from ncap.report.tables import merge_table, read_table
 from ncap.sim.bodies import legged
 from ncap.sim.robot import Robot
@@ -139,18 +139,16 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     tabulate(library, scale, out, trained, UNTRAINED, 0, UNTRAINED)
     for policy in scale.contenders:
         for training in scale.trainings(TASK, policy):
-            kept = kept_policy(out, TASK, policy, training.seed)
-            player = kept if kept.exists() else library.train([training])[0]
-            tabulate(library, scale, out, trained, policy, training.seed, str(player))
+            tabulate(library, scale, out, trained, policy, training.seed, player(library, training, policy, out))
     draw(out)
 
 
-def tabulate(library: Library, scale: Scale, out: Path, trained: Task, policy: str, seed: int, player: str) -> None:
-    """Write the rows of one trained policy; `player`: its name or its run."""
+def tabulate(library: Library, scale: Scale, out: Path, trained: Task, policy: str, seed: int, place: str) -> None:
+    """Write the rows of one trained policy; `place`: its name, its file or its run."""
     rows = []
     for axis in AXES:
         for value in axis.values(scale.points):
-            found = library.evaluation(player, axis.vary(trained, value), scale.variations)
+            found = library.evaluation(place, axis.vary(trained, value), scale.variations)
             row = dict(zip(POINT, (axis.name, plain(value), policy, seed), strict=True))
             rows.append(row | {"return": found.return_mean, "falls": found.falls, "episodes": found.episodes})
         build.cache_clear()  # every bumpiness compiled a world of its own

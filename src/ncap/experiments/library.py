@@ -21,7 +21,7 @@ from ncap.learn.training import read_training, run_name, train
 from ncap.runs import BusyError
 from ncap.sim.bodies import describe_body
 from ncap.tasks import PAPER_TASKS, Task
-from ncap.trained import load
+from ncap.trained import load, shipped_policies
 
 WAIT: Final = 2.0
 """Time between two looks at runs that other processes are doing, s."""
@@ -125,7 +125,7 @@ SCALES: Final = {
         seeds=5,
         runs={"ncap": 10, "mlp-d4pg": 3},
         ncap={"epochs": 60},
-        mlp={"epochs": 500},  # 8 million steps
+        mlp={"epochs": 125},  # 2 million steps
         rl={"ppo": {"epochs": 125}, "d4pg": {"epochs": 40}},  # 1 and 0.3 million
         episodes=50,
         points=9,
@@ -193,18 +193,19 @@ class Library:
 
         train(training, place, executor=self.executor, threads=self.threads, report=report)
 
-    def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
-        """A policy, by name or path, on held-out episodes of a task."""
-        path = Path(policy)
+    def evaluation(self, policy: str, task: Task, episodes: int, first: int = 0) -> Evaluation:
+        """A policy, by name or path, on held-out episodes of a task; `first`: the seed of the first of them."""
+        path = shipped_policies().get(policy, Path(policy))
         path = path / "best.safetensors" if path.is_dir() else path
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else policy
-        key = {"policy": content, "task": describe_task(task), "episodes": episodes}
+        key: dict[str, object] = {"policy": content, "task": describe_task(task), "episodes": episodes}
+        key |= {"first": first} if first else {}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
         kept = self.folder / "evaluations" / f"{digest}.json"
         with suppress(UserError):  # one that is damaged, of an earlier version or not there is made anew
             return decode(Evaluation, read_json(kept), str(kept))
         self.say(f"evaluating {Path(policy).name} on {task.name}")
-        found = evaluate(load(policy).on(task), task, range(episodes), threads=self.threads)
+        found = evaluate(load(policy).on(task), task, range(first, first + episodes), threads=self.threads)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, json.dumps(asdict(found)).encode())
         return found

@@ -36,12 +36,14 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
 _FIRST: Final = (TASKS[0], SIZES[0])
 """Where single settings are compared."""
 _OTHERS: Final = tuple(case for case in product(TASKS, SIZES) if case != _FIRST)
+_PAPERS: Final = tuple((task, SIZES[-1]) for task in TASKS)
+"""The paper's size, for which the released settings were made."""
 PLAN: Final = (
     *((*_FIRST, name) for name in ("σ 0.1", "σ 0.05", "σ 0.2", "32 candidates", "16 candidates")),
     *((*case, "32 candidates") for case in _OTHERS),
-    *((*case, "as released") for case in (_FIRST, *_OTHERS)),
+    *((*case, "as released") for case in _PAPERS),
     *((*_FIRST, name) for name in ("ranks", "no normaliser", "decay 0.01", "episodes of 5 s")),
-    *((*case, f"32 candidates, σ {sigma}") for sigma in (0.05, 0.2) for case in _OTHERS),
+    *((*case, f"32 candidates, σ {sigma}") for sigma in (0.2, 0.05) for case in _OTHERS),
 )
 """(task, policy, condition) in the order in which they are trained."""
 CASE: Final = ("task", "policy", "condition")

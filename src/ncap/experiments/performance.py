@@ -96,6 +96,12 @@ def kept_policy(out: Path, task: str, policy: str, seed: int) -> Path:
     return out / POLICIES / f"{task}-{policy}-{seed}.safetensors"
 
 
+def player(library: Library, training: Training, policy: str, out: Path) -> str:
+    """The file of a trained policy that is kept in a folder of results; otherwise its run, trained if need be."""
+    kept = kept_policy(out, training.task, policy, training.seed)
+    return str(kept if kept.exists() else library.train([training])[0])
+
+
 def _drop_large(out: Path) -> None:
     """Remove large policies that are not the best of their task."""
     ranked: dict[tuple[str, str], list[tuple[float, Path]]] = {}

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
+from ncap.experiments.curves import LEARNED
 from ncap.report.tables import read_table, write_table
 
 Array = NDArray[np.float64]
@@ -22,11 +23,17 @@ POINTS: Final = 200
 
 
 def draw(tables: Path) -> None:
-    """Draw performance.png and aggregate.png, and write performance-overall.csv, from the tables in a folder."""
-    shown = [row for row in read_table(tables / "performance.csv") if row["policy"] != "ncap-ppo"]
-    _curves_figure(shown, tables / "performance.png")
-    scores = scores_of(read_table(tables / "final.csv"))
+    """Draw performance.png and aggregate.png from the tables in a folder.
+
+    Beside them come three tables of what the runs say together: performance-summary.csv, a row per task and policy,
+    performance-overall.csv, a row per policy, and power.csv.
+    """
+    curves, final = read_table(tables / "performance.csv"), read_table(tables / "final.csv")
+    _curves_figure([row for row in curves if row["policy"] != "ncap-ppo"], tables / "performance.png")
+    scores = scores_of(final)
+    write_table(tables / "performance-summary.csv", summary(curves, final))
     write_table(tables / "performance-overall.csv", overall(scores))
+    write_table(tables / "power.csv", power(scores))
     _aggregate_figure(scores, tables / "aggregate.png")
 
 
@@ -46,6 +53,42 @@ def scores_of(final: Sequence[dict[str, str]]) -> dict[str, dict[str, Array]]:
     return {policy: {task: np.array(runs) for task, runs in sorted(found[policy].items())} for policy in order}
 
 
+def summary(curves: Sequence[dict[str, str]], final: Sequence[dict[str, str]]) -> list[dict[str, object]]:
+    """A row per task and policy over its seeds: held-out return, falls, gait, and what it took to learn the task.
+
+    Gait, share and cost are those of the run whose return is the median (the lower of two).
+    """
+    rows: list[dict[str, object]] = []
+    for task in dict.fromkeys(row["task"] for row in final):
+        for policy in plots.POLICY_NAMES:
+            mine = [row for row in final if (row["task"], row["policy"]) == (task, policy)]
+            if not mine:
+                continue
+            found = stats.estimate(np.array([float(row["return_mean"]) for row in mine]))
+            middle = sorted(mine, key=lambda row: float(row["return_mean"]))[(len(mine) - 1) // 2]
+            row: dict[str, object] = {"task": task, "policy": policy, "seeds": len(mine), "return_mean": found.value}
+            row |= {"low": found.low, "high": found.high, "worst": min(float(row["return_mean"]) for row in mine)}
+            row |= {name: sum(int(row[name]) for row in mine) for name in ("falls", "episodes")}
+            row |= {name: middle[name] for name in ("gait", "gait_share", "rhythm_ratio", "cost_of_transport")}
+            rows.append(row | _spent([row for row in curves if (row["task"], row["policy"]) == (task, policy)]))
+    return rows
+
+
+def _spent(rows: Sequence[dict[str, str]]) -> dict[str, object]:
+    """Medians over runs of what was spent until the test return was first at LEARNED, and how many runs it was."""
+    runs: dict[str, dict[str, float]] = {}
+    for row in rows:
+        run = runs.setdefault(row["seed"], {})
+        run["steps"] = float(row["steps"])
+        if float(row["test_return"]) >= LEARNED and "learned" not in run:
+            run |= {"learned": float(row["steps"]), "cpu_minutes": float(row["cpu_seconds"]) / 60}
+    cells: dict[str, object] = {"learned": sum("learned" in run for run in runs.values())}
+    for name, cell in (("learned", "steps_to_0.9"), ("cpu_minutes", "cpu_minutes_to_0.9")):
+        middle = float(np.median([run.get(name, np.inf) for run in runs.values()])) if runs else np.inf
+        cells[cell] = middle if np.isfinite(middle) else "never"
+    return cells | {"steps": float(np.median([run["steps"] for run in runs.values()])) if runs else 0.0}
+
+
 def overall(scores: dict[str, dict[str, Array]]) -> list[dict[str, object]]:
     """Over all tasks of each policy: mean, interquartile mean, and how often a run of NCAP beats one of it."""
     rows: list[dict[str, object]] = []
@@ -61,6 +104,28 @@ def overall(scores: dict[str, dict[str, Array]]) -> list[dict[str, object]]:
             found = stats.improvement(pairs)
             row |= {"ncap_better": found.value, "ncap_better_low": found.low, "ncap_better_high": found.high}
         rows.append(row)
+    return rows
+
+
+def power(scores: dict[str, dict[str, Array]]) -> list[dict[str, object]]:
+    """NCAP beside every other policy, task by task: the difference, and how many seeds it takes to be sure of it."""
+    rows: list[dict[str, object]] = []
+    for policy, of_task in scores.items():
+        for task, theirs in of_task.items():
+            ours = scores.get("ncap", {}).get(task, theirs[:0])
+            if policy == "ncap" or not len(ours):
+                continue
+            gap = stats.difference([(ours, theirs)])
+            row: dict[str, object] = {
+                "task": task,
+                "policy": policy,
+                "seeds": len(ours),
+                "seeds_of_policy": len(theirs),
+            }
+            row |= {"difference": gap.value}
+            row |= {"low": gap.low, "high": gap.high}
+            spread = min(len(ours), len(theirs)) > 1  # of one run nobody knows it
+            rows.append(row | {"seeds_needed": stats.seeds_needed(ours, theirs) if spread else ""})
     return rows
 
 

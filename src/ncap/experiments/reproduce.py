@@ -26,6 +26,7 @@ from ncap.experiments import (
     physics,
     posture,
     righting,
+    shipped,
     swimmer,
     transfer,
     units,
@@ -62,7 +63,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "performance": Experiment(
         run=performance.run, tasks=PAPER_TASKS, any_robot=True, gradients=True, draw=performance_figures.draw
     ),
-    "footfalls": Experiment(run=footfalls.run, tasks=(footfalls.TASK,), any_robot=True),
+    "footfalls": Experiment(run=footfalls.run, tasks=PAPER_TASKS, gradients=True, any_robot=True),
     "parameters": Experiment(
         run=parameters.run, tasks=parameters.TASKS, any_robot=True, draw=parameters.draw, table="parameters.csv"
     ),
@@ -107,6 +108,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "gains": Experiment(run=gains.run, tasks=(gains.TASK,), any_robot=True, only_by_name=True),
     "transfer": Experiment(run=transfer.run, tasks=(transfer.TASK,), any_robot=True, only_by_name=True),
     "swimmer": Experiment(run=swimmer.run, gradients=True, draw=swimmer.draw, table=swimmer.CURVES, only_by_name=True),
+    "shipped": Experiment(run=shipped.run, tasks=PAPER_TASKS, only_by_name=True),
     "deployment": Experiment(run=deployment.run, any_robot=True, only_by_name=True),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
