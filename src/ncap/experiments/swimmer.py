@@ -18,7 +18,7 @@ TASK: Final = "swim"
 GOALS: Final = (0.6, 0.9)
 """Test returns of which it is told when they are first reached."""
 SEARCH: Final[dict[str, Any]] = {"preset": "few", "episodes": 1, "training_seconds": 10.0, "epochs": 22}
-"""Settings of evolution for circuits, until 59 rollouts are played: the best weights are far from the first ones."""
+"""Settings of evolution for circuits, until 56 rollouts are played."""
 MLP_STEPS: Final = 500_000
 """Control steps that MLPs are given."""
 CONTENDERS: Final[dict[str, dict[str, Any]]] = {

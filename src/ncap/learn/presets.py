@@ -15,7 +15,7 @@ PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
         "mlp": ARS(population=32, sigma=0.1),
     },
     "few": {
-        "ncap": CMA(population=8, sigma=0.4, cooling=0.95),
+        "ncap": CMA(population=8, sigma=0.2),
         "mlp": ARS(population=32, sigma=0.1),
     },
     "ars": {
