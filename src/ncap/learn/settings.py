@@ -95,8 +95,9 @@ class Training:
     --resume, more make the run longer."""
     preset: str = "default"
     """Settings of evolution: default (for ncap CMA-ES with neuromodulators, for an MLP ARS), plain (CMA-ES in single
-    weights), few (the same with fewer candidates and larger mutations, for circuits of few weights), ars, ranks, decay and raw (ARS by
-    ranks, with decaying weights, and without a normaliser of an MLP's observations), paper or released."""
+    weights), few (the same with fewer candidates and larger mutations, for circuits of few weights), ars, ranks, decay
+    and raw (ARS by ranks, with decaying weights, and without a normaliser of an MLP's observations), paper or
+    released."""
     population: int | None = None
     """Candidates in an epoch of evolution; by default the preset's."""
     episodes: int | None = None
