@@ -7,19 +7,26 @@ from ncap.errors import UserError
 from ncap.files import read_text
 from ncap.report.page import html_table, svg_image, write_page
 from ncap.report.tables import read_table
+from ncap.tasks import PAPER_TASKS
 
 SECTIONS: Final = {
     "gaits": ("Gaits of the rhythm generator", "One command makes the circuit walk, trot and bound."),
     "units": ("Units", "How the two kinds of neurons respond to input."),
     "performance": ("Performance", "Test return while learning; mean over seeds with 95 % intervals."),
+    "performance-summary": ("Performance, in numbers", "Held-out returns over seeds, and what learning took."),
     "final": ("Every run", "What its best policy does on held-out episodes."),
     "aggregate": (
         "All tasks together",
         "Interquartile means with 95 % intervals, the share of runs that reach a return.",
     ),
     "performance-overall": ("All tasks together, in numbers", "ncap_better: how often a run of NCAP has more."),
+    "power": ("Seeds", "Differences of returns, and how many seeds of each it takes to be sure of one that large."),
     "claims": ("What the paper says", "The number that tests each sentence, with its interval."),
-    "footfalls": ("Footfalls", "Which foot is on the ground, shaded by pressure."),
+    "footfalls": ("Gaits", "Gait, frequency and regularity of every run whose footfalls are drawn."),
+    **{
+        f"footfalls-{task}": (f"Footfalls on {task}", "Which foot is on the ground, shaded by pressure.")
+        for task in PAPER_TASKS
+    },
     "parameters": ("Parameters", "How many weights are needed."),
     "generalization": ("Generalisation", "Held-out return when the world is not the one of training (marked)."),
     "weights-ncap": ("Weights of the circuit", "Red is excitatory, blue inhibitory; area is size."),
@@ -31,6 +38,7 @@ SECTIONS: Final = {
     "evolution": ("Optimisers", "Rollouts that CMA-ES and ARS need to learn the flat walk."),
     "mlp-evolution": ("MLPs under evolution", "Settings of evolution for an MLP, one changed at a time."),
     "pushes": ("Pushes", "Share of walks that survive a push, against its impulse."),
+    "shipped": ("Shipped policies", "What they do on episodes that no choice has seen."),
     "deployment": ("Deployment", "Flights on a twin of the robot, across gaps between model and robot."),
 }
 """{file name without ending: (title, what it shows)}, in the order of the page."""
