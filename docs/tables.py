@@ -2,14 +2,17 @@
 
 A page says above a table which file it shows, and how, in a comment:
 
-    <!-- table: driving-training.csv where policy=ncap
+    <!-- table: driving-training.csv where policy=ncap task!=swim
     seed: {seed}
     falls: {falls} of {episodes}
     speed, m/s: {speed_mean:.2f}
     -->
 
 Below the comment stands the table, up to the next empty line: a column for every line, a row for every row of the file
-(beside the page) that has these cells. Cells are numbers where they look like numbers, and "–" where they are empty.
+(beside the page) that has these cells, and others where it says "!=". Cells are numbers where they look like numbers,
+and "–" where they are empty. A number in a sentence stands between two comments:
+
+    It has <!-- value: final.csv where task=flat-walk seed=0: {return_mean:.2f} -->0.99<!-- / --> on the plane.
 """
 
 import csv
@@ -21,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 PAGES = Path(__file__).parent
+README = PAGES.parent / "README.md"
 TABLE = re.compile(r"(<!-- table: (\S+\.csv)(?: where ([^\n]+))?\n(.*?)-->\n)((?:\|[^\n]*\n)*)", re.S)
+
+VALUE = re.compile(r"(<!-- value:\s(\S+\.csv)\swhere\s([^:]+):\s(.+?)\s-->).*?(<!-- / -->)", re.S)
 
 
 class Cells(string.Formatter):
@@ -46,30 +52,42 @@ def table(rows: list[dict[str, str]], columns: list[str]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (list(heads), ["---"] * len(heads), *lines))
 
 
+def rows_where(file: Path, where: str) -> list[dict[str, str]]:
+    """Rows of a CSV file that meet conditions such as "task=flat-walk seed!=0"; an error if there are none."""
+    with file.open(encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    for condition in where.split():
+        column, unlike, value = re.fullmatch(r"(\w+)(!?)=(.*)", condition).groups()  # type: ignore[union-attr]
+        rows = [row for row in rows if (row[column] == value) != bool(unlike)]
+    if not rows:
+        raise SystemExit(f"{file.name} has no rows where {where}")
+    return rows
+
+
 def filled(page: Path) -> str:
-    """The text of a page with its tables as the files have them."""
+    """The text of a page with its tables and numbers as the files have them."""
 
-    def new(found: re.Match[str]) -> str:
+    def new_table(found: re.Match[str]) -> str:
         comment, name, where, columns, _ = found.groups()
-        with (page.parent / name).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        for condition in (where or "").split():
-            column, value = condition.split("=")
-            rows = [row for row in rows if row[column] == value]
-        if not rows:
-            raise SystemExit(f"{page}: {name} has no rows where {where}")
-        return comment + table(rows, [line for line in columns.splitlines() if line])
+        return comment + table(
+            rows_where(page.parent / name, where or ""), [line for line in columns.splitlines() if line]
+        )
 
-    return TABLE.sub(new, page.read_text("utf-8"))
+    def new_value(found: re.Match[str]) -> str:
+        comment, name, where, form, end = found.groups()
+        (row,) = rows_where(page.parent / name, where)
+        return comment + Cells().vformat(form, (), row) + end
+
+    return VALUE.sub(new_value, TABLE.sub(new_table, page.read_text("utf-8")))
 
 
 def main() -> None:
     """Write all pages anew whose tables have changed, and name them."""
-    for page in sorted(PAGES.rglob("*.md")):
+    for page in (README, *sorted(PAGES.rglob("*.md"))):
         text = filled(page)
         if text != page.read_text("utf-8"):
             page.write_text(text, "utf-8")
-            print(f"wrote {page.relative_to(PAGES)}", file=sys.stderr)
+            print(f"wrote {page.relative_to(README.parent)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

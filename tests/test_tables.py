@@ -12,7 +12,7 @@ SPEC.loader.exec_module(tables)
 
 
 def test_tables_in_the_pages_are_those_of_the_files():
-    pages = [page for page in DOCS.rglob("*.md") if "<!-- table:" in page.read_text("utf-8")]
+    pages = [page for page in (tables.README, *DOCS.rglob("*.md")) if "<!-- table:" in page.read_text("utf-8")]
     assert pages
     assert [page.name for page in pages if tables.filled(page) != page.read_text("utf-8")] == []  # else: make results
 
@@ -27,6 +27,15 @@ def test_a_table_has_the_rows_that_are_asked_for_in_the_formats_that_are_asked_f
     assert text.split("-->\n")[1] == expected + "\nAfter.\n"
     page.write_text(text)
     assert tables.filled(page) == text
+    page.write_text(text.replace("task=walk", "task!=walk"))
+    assert "| 0 | 0.50 m | trot |" in tables.filled(page)
     page.write_text(text.replace("task=walk", "task=swim"))
     with pytest.raises(SystemExit, match=r"t.csv has no rows where task=swim"):
         tables.filled(page)
+
+
+def test_a_number_in_a_sentence_is_that_of_the_file(tmp_path):
+    (tmp_path / "t.csv").write_text("task,seed,x\nwalk,0,0.98765\nwalk,1,0.5\n")
+    page = tmp_path / "page.md"
+    page.write_text("It has <!-- value: t.csv where task=walk\nseed!=0: {x:.2f} -->0.9<!-- / --> and more.")
+    assert tables.filled(page).endswith("{x:.2f} -->0.50<!-- / --> and more.")
