@@ -1,16 +1,18 @@
 """Figures of the performance experiment, from its two tables alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from ncap.analysis import plots, stats
 from ncap.experiments.curves import LEARNED
 from ncap.report.tables import read_table, write_table
+from ncap.tasks import PAPER_TASKS
 
 Array = NDArray[np.float64]
 
@@ -59,7 +61,7 @@ def summary(curves: Sequence[dict[str, str]], final: Sequence[dict[str, str]]) -
     Gait, share and cost are those of the run whose return is the median (the lower of two).
     """
     rows: list[dict[str, object]] = []
-    for task in dict.fromkeys(row["task"] for row in final):
+    for task in _in_order(row["task"] for row in final):
         for policy in plots.POLICY_NAMES:
             mine = [row for row in final if (row["task"], row["policy"]) == (task, policy)]
             if not mine:
@@ -132,7 +134,7 @@ def power(scores: dict[str, dict[str, Array]]) -> list[dict[str, object]]:
 @plots.styled
 def _curves_figure(rows: Sequence[dict[str, str]], path: Path) -> None:
     """A row of panels for steps and one for CPU time, a column per task."""
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    tasks = _in_order(row["task"] for row in rows)
     policies = [policy for policy in plots.POLICY_NAMES if any(row["policy"] == policy for row in rows)]
     mosaic = [" ".join(f"{cost}:{task}" for task in tasks) for cost in COST]
     fig, axes = plots.figure(mosaic, size=(3.1 * len(tasks) + 0.6, 6.2), heights=(1, 1))
@@ -151,12 +153,22 @@ def _curves_figure(rows: Sequence[dict[str, str]], path: Path) -> None:
             here.set(ylim=(0.3, 1.02), xlabel=label, title=task if cost == "steps" else "")
             here.set_xscale("symlog", linthresh=10 if cost == "steps" else 0.1)
             here.set_xlim(left=0)
+            here.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         axes[f"{cost}:{tasks[0]}"].set_ylabel("test return")
-    handles, _ = axes[f"steps:{tasks[0]}"].get_legend_handles_labels()
-    seen = [policy for policy in policies if any(r["task"] == tasks[0] and r["policy"] == policy for r in rows)]
-    labels = [f"{plots.POLICY_NAMES[policy]} ({shown[policy]} seeds)" for policy in seen]
+    handles = [Line2D([], [], color=plots.POLICY_COLOURS[policy]) for policy in policies]
+    labels = [f"{plots.POLICY_NAMES[policy]} ({_counted(shown[policy], 'seed')})" for policy in policies]
     fig.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     plots.save_both(fig, path)
+
+
+def _in_order(tasks: Iterable[str]) -> list[str]:
+    """Tasks without repetition, the paper's in its order and then others."""
+    found = list(dict.fromkeys(tasks))
+    return [*(task for task in PAPER_TASKS if task in found), *(task for task in found if task not in PAPER_TASKS)]
+
+
+def _counted(number: object, what: str) -> str:
+    return f"{number} {what}" if number in (1, "1") else f"{number} {what}s"
 
 
 def _common(rows: Sequence[dict[str, str]], cost: str) -> tuple[Array, Array]:
@@ -187,9 +199,8 @@ def _aggregate_figure(scores: dict[str, dict[str, Array]], path: Path) -> None:
         axes["profile"].plot(thresholds, share, color=colour)
         if "ncap_better" in row:
             _interval(axes["better"], row, "ncap_better", height, colour)
-    labels = [
-        f"{plots.POLICY_NAMES[policy]}\n{rows[policy]['runs']} runs, {rows[policy]['tasks']} tasks" for policy in names
-    ]
+    sizes = [", ".join(_counted(rows[policy][f"{what}s"], what) for what in ("run", "task")) for policy in names]
+    labels = [f"{plots.POLICY_NAMES[policy]}\n{size}" for policy, size in zip(names, sizes, strict=True)]
     axes["iqm"].set_yticks(range(len(names)), labels)
     axes["iqm"].set(title="interquartile mean", xlabel="held-out return")
     axes["profile"].set(title="performance profile", xlabel="held-out return τ", ylabel="share of runs ≥ τ")
