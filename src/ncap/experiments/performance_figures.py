@@ -68,7 +68,8 @@ def summary(curves: Sequence[dict[str, str]], final: Sequence[dict[str, str]]) -
                 continue
             found = stats.estimate(np.array([float(row["return_mean"]) for row in mine]))
             middle = sorted(mine, key=lambda row: float(row["return_mean"]))[(len(mine) - 1) // 2]
-            row: dict[str, object] = {"task": task, "policy": policy, "seeds": len(mine), "return_mean": found.value}
+            row: dict[str, object] = {"task": task, "policy": policy, "name": plots.POLICY_NAMES[policy]}
+            row |= {"seeds": len(mine), "return_mean": found.value}
             row |= {"low": found.low, "high": found.high, "worst": min(float(row["return_mean"]) for row in mine)}
             row |= {name: sum(int(row[name]) for row in mine) for name in ("falls", "episodes")}
             row |= {name: middle[name] for name in ("gait", "gait_share", "rhythm_ratio", "cost_of_transport")}
@@ -96,7 +97,12 @@ def overall(scores: dict[str, dict[str, Array]]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for policy, of_task in scores.items():
         runs = list(of_task.values())
-        row: dict[str, object] = {"policy": policy, "tasks": len(runs), "runs": sum(len(one) for one in runs)}
+        row: dict[str, object] = {
+            "policy": policy,
+            "name": plots.POLICY_NAMES[policy],
+            "tasks": len(runs),
+            "runs": sum(len(one) for one in runs),
+        }
         for name, statistic in (("mean", stats.mean), ("iqm", stats.interquartile_mean)):
             found = stats.estimate_ragged(runs, statistic)
             row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
