@@ -33,13 +33,14 @@ class RobotEnd(NamedTuple):
 
 
 @contextmanager
-def open_robot_end(url: str, hear: Callable[[bytes], None], *, mode: str = "") -> Iterator[RobotEnd]:
+def open_robot_end(url: str, hear: Callable[[bytes], None], *, mode: str = "", private: str = "") -> Iterator[RobotEnd]:
     """The robot's end of an LCM or DDS network, which gives commands to a function.
 
     mode: the active one of the robot's own controllers, over DDS only; while one is active, commands are not heard.
+    private: as of DdsEnd, over DDS only.
     """
     if is_dds(url):
-        with DdsEnd(url) as dds:
+        with DdsEnd(url, private) as dds:
             commands = TwinMotionService(dds, mode).guarded(hear)
             dds.hear(COMMAND_TOPIC, lambda sample: commands(sample.data))
             dds.announce(STATE_TOPIC)
