@@ -193,21 +193,38 @@ class Library:
 
         train(training, place, executor=self.executor, threads=self.threads, report=report)
 
-    def evaluation(self, policy: str, task: Task, episodes: int) -> Evaluation:
-        """A policy, by name or path, on held-out episodes of a task."""
+    def evaluation(self, policy: str, task: Task, episodes: int, *, first: int = 0) -> Evaluation:
+        """A policy, by name or path, on held-out episodes of a task; first: the seed of the first one."""
         path = Path(policy)
         path = path / "best.safetensors" if path.is_dir() else path
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else policy
         key = {"policy": content, "task": describe_task(task), "episodes": episodes}
+        if first:
+            key["first"] = first
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
         kept = self.folder / "evaluations" / f"{digest}.json"
         with suppress(UserError):  # one that is damaged, of an earlier version or not there is made anew
             return decode(Evaluation, read_json(kept), str(kept))
         self.say(f"evaluating {Path(policy).name} on {task.name}")
-        found = evaluate(load(policy).on(task), task, range(episodes), threads=self.threads)
+        found = evaluate(load(policy).on(task), task, range(first, first + episodes), threads=self.threads)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, json.dumps(asdict(found)).encode())
         return found
+
+
+def measured(found: Evaluation) -> dict[str, object]:
+    """Cells of a table: what a walker did on held-out episodes."""
+    return {
+        "episodes": found.episodes,
+        "return": found.return_mean,
+        "low": found.return_interval[0],
+        "high": found.return_interval[1],
+        "falls": found.falls,
+        "speed": found.speed_mean,
+        "cost_of_transport": found.cost_of_transport,
+        "gait": found.walk.label,
+        "commanded_share": found.walk.commanded_share,
+    }
 
 
 def describe_task(task: Task) -> dict[str, Any]:
