@@ -44,8 +44,8 @@ class Steps(NamedTuple):
     publish: Callable[[bytes], None]
     wait: Callable[[float], object]
     """Handles messages of all channels until some have come, or a moment of time.monotonic, s."""
-    ready: Callable[[], bool]
-    """Whether the other process is found, so that nothing that is sent is lost."""
+    met: Callable[[], bool]
+    """Whether the other process is found, so that nothing that is sent is lost. Nobody asks again after a yes."""
 
 
 def steps_over(end: LcmEnd | DdsEnd, says: str, hears: str, hear: Callable[[bytes], None]) -> Steps:
@@ -64,7 +64,7 @@ class SteppedLink:
 
     def __init__(self, url: str, private: str = "") -> None:
         """private: a name that only the twin has, too; a DDS network needs one."""
-        self._time, self._sent, self._gone = 0.0, 0, False
+        self._time, self._sent, self._met, self._gone = 0.0, 0, False, False
         self._answer: tuple[float, int, Truth] | None = None
         self._link: LcmLink | DdsLink
         if is_dds(url):
@@ -107,7 +107,8 @@ class SteppedLink:
                 raise ConnectionError(f"the twin at {self.name} does not answer")
             if now >= again:
                 again = now + AGAIN
-                if self._steps.ready():
+                self._met = self._met or self._steps.met()
+                if self._met:
                     self._steps.publish(np.array((self._time, self._sent), UNTIL).tobytes())
             self._steps.wait(again)
 
@@ -173,9 +174,11 @@ class SteppedTwin:
         """Answer as long as somebody wants it, who is asked every second at least."""
         with open_robot_end(self._url, self._hear_command, private=self._private) as (end, publish):
             steps = steps_over(end, TRUTH_CHANNEL, UNTIL_CHANNEL, self._hear_question)
+            met = False
             while wanted():
                 steps.wait(time.monotonic() + 1.0)
-                if self._asked is None or self._heard < self._asked[1] or not steps.ready():
+                met = met or steps.met()
+                if self._asked is None or self._heard < self._asked[1] or not met:
                     continue
                 (until, _), self._asked = self._asked, None
                 for datagram in self.twin.advance(until):
