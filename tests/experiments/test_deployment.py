@@ -2,6 +2,7 @@
 
 import csv
 import multiprocessing
+import sys
 import time
 from collections import deque
 from contextlib import contextmanager
@@ -296,6 +297,7 @@ def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkey
 
 
 def test_a_go2_flies_over_dds_and_with_an_mlp_that_is_trained_for_it(tmp_path, monkeypatch):
+    pytest.importorskip("cyclonedds", reason="needs the extra go2")
     trained, flown = [], []
 
     class Trainer(Library):
@@ -323,6 +325,16 @@ def test_a_go2_flies_over_dds_and_with_an_mlp_that_is_trained_for_it(tmp_path, m
     assert flown == [(name, "go2") for name in ("untrained", "ncap-go2-walk", "mlp-go2-flat-walk")]
     assert (tmp_path / "flights-go2.csv").exists()
     assert (tmp_path / "deployment-go2.png").exists()
+
+
+def test_without_cyclone_dds_the_extra_is_named_before_anything_is_trained(tmp_path, monkeypatch):
+    class Trainer(Library):
+        def train(self, trainings):
+            raise AssertionError("trained first")
+
+    monkeypatch.setitem(sys.modules, "cyclonedds", None)
+    with pytest.raises(UserError, match="needs the extra go2"):
+        run(Trainer(tmp_path, LocalExecutor(1), 1, print), replace(SCALES["laptop"], robot="go2"), tmp_path)
 
 
 def test_a_go2_walks_to_the_end_of_a_flight():

@@ -1,7 +1,8 @@
 """One end of a DDS network with Unitree's topics. Cyclone DDS does the work, and is imported only here and when needed.
 
 `dds://INTERFACE` names the network interface that the robot is on, `dds://INTERFACE?domain=1` another domain than the
-robot's 0. Readers keep the newest sample only and never ask for a lost one again, so that nothing queues.
+robot's 0. Readers keep the newest sample only and never ask for a lost one again, so that nothing queues. Only
+ends with a private name, for simulated time, hear everything and nobody else.
 """
 
 import re
@@ -189,6 +190,11 @@ class DdsEnd:
         self._readers.clear()
         self._writers.clear()
         self._waiting = self._publisher = self._subscriber = self._participant = None
+
+
+def check_installed() -> None:
+    """Say by a UserError that Cyclone DDS is missing, before something long begins."""
+    _import_types()
 
 
 def _import_types() -> dict[str, Any]:

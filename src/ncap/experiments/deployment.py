@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.contract import TICK, check_policy, checksum, robot_of
+from ncap.deploy.dds_end import check_installed
 from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Gap
 from ncap.deploy.link import Link
@@ -204,10 +205,14 @@ def _fly_to_new_twin(
     """One flight to a twin of a robot, by default the policy's own, in another process."""
     body = robot or robot_of(policy)
     try:
-        with stepped_twin(GAPS[gap], seed, body, dds=body.name.startswith(SPEAKS_DDS)) as twin:
+        with stepped_twin(GAPS[gap], seed, body, dds=_speaks_dds(body)) as twin:
             return fly(twin, policy, gap, seed, schedule, command, body)
     except ConnectionError as error:
         raise UserError(f"{error}: start the same command again, finished flights are kept") from None
+
+
+def _speaks_dds(robot: Robot) -> bool:
+    return robot.name.startswith(SPEAKS_DDS)
 
 
 def fly_all(
@@ -248,6 +253,8 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     whole = scale.test_seconds >= SCHEDULE.policy
     suffix = "" if scale.robot is None else f"-{Path(scale.robot).stem}"
     robot = None if scale.robot is None else find_robot(scale.robot)
+    if robot is not None and _speaks_dds(robot):
+        check_installed()  # said now, not after the training
     pilots = walkers(A1.name if robot is None else robot.name) if whole else [load("untrained")]
     if robot is not None and whole:
         (place,) = library.train(replace(scale, seeds=1, runs={}).trainings(TASK, "mlp-ppo"))
