@@ -124,7 +124,7 @@ def test_the_twin_waits_for_the_commands_that_precede_a_question(monkeypatch):
     @contextmanager
     def end(url, hear, private):
         hearers["command"] = hear
-        yield None, lambda state: None
+        yield None, lambda state: True
 
     def over(end, says, hears, hear):
         question = np.array((0.01, 2), UNTIL).tobytes()

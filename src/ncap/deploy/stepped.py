@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -182,8 +182,7 @@ class SteppedTwin:
                     continue
                 (until, _), self._asked = self._asked, None
                 for datagram in self.twin.advance(until):
-                    publish(datagram)
-                    self._sent += 1
+                    self._sent += publish(datagram)
                 steps.publish(encode_answer(self.twin, self._sent))
 
 
@@ -201,13 +200,22 @@ def own_network(*, dds: bool) -> str:
     return f"dds://{loopback}?domain={2 + os.getpid() % 99}"  # ports of higher domains are those of any other program
 
 
+def _new_processes() -> Any:
+    """What starts processes that share nothing with this one; where it can, from one that has loaded this module."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload([__name__])
+    return server
+
+
 @contextmanager
 def stepped_twin(gap: Gap, seed: int, robot: Robot = A1, *, dds: bool = False) -> Iterator[SteppedLink]:
     """The link to a new twin in a process of its own: over LCM with an A1's messages, or over DDS with a Go2's."""
     url, private = own_network(dds=dds), secrets.token_hex(8)
     link = SteppedLink(url, private)
-    spawned = multiprocessing.get_context("spawn")
-    process = spawned.Process(target=serve_stepped, args=(gap, seed, robot, url, private), daemon=True)
+    arguments = (gap, seed, robot, url, private)
+    process = _new_processes().Process(target=serve_stepped, args=arguments, daemon=True)
     process.start()
     try:
         yield link
