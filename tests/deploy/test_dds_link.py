@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -167,6 +169,52 @@ def test_states_come_rivals_are_counted_and_own_commands_are_not(dds, a_state):
         other.publish("rt/lowcmd", dds_messages.encode_command(COMMAND))
         wait_for(link, lambda: link.rivals == 1)
     link.close()
+
+
+def test_noise_on_the_network_does_not_disturb_what_is_heard(dds, a_state):
+    """Cyclone DDS, a library in C, reads all datagrams before we do: random ones, and some that begin like its own."""
+    draw, link, state = random.Random(3), DdsLink(dds), dds_messages.encode_state(a_state(tick=5))
+    domain = find_dds_address(dds).domain
+    ports = [
+        7400 + 250 * domain + 10 + 2 * index + kind for index in range(3) for kind in (0, 1)
+    ]  # of RTPS, by unicast
+    with DdsEnd(dds) as robot, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noise:
+        robot.announce("rt/lowstate")
+
+        def disturb():
+            for port in ports:
+                body = draw.randbytes(draw.randrange(1400))
+                head = draw.choice([b"", b"RTPS", b"RTPS\2\1\1\x10" + draw.randbytes(12) + b"\x15\5"])
+                noise.sendto(head + body, ("127.0.0.1", port))
+            robot.publish("rt/lowstate", state)
+            link.wait_until(link.now() + 0.001)
+
+        wait_for(link.end, lambda: robot.met(["rt/lowstate"]))
+        for _ in range(300):
+            disturb()
+        link.wait_until(link.now() + 0.05)
+    assert link.newest().state.tick == 5
+    assert link.heard > 200
+    assert (link.malformed, link.rivals) == (0, 0)
+    link.close()
+
+
+def test_ends_with_a_name_of_their_own_hear_every_sample_in_order_and_nobody_else(dds, a_state):
+    with DdsEnd(dds, "ours") as robot, DdsEnd(dds) as stranger:
+        link, ticks = DdsLink(dds, private="ours"), []
+        link.end.hear("rt/lowstate", lambda sample: ticks.append(dds_messages.decode_state(sample.data).tick))
+        robot.hear("rt/lowcmd", print)
+        for end in (robot, stranger):
+            end.announce("rt/lowstate")
+        topics = ["rt/lowstate", "rt/lowcmd"]
+        wait_for(link.end, lambda: robot.met(topics) and link.end.met(topics))
+        assert not stranger.met(["rt/lowstate"])
+        for tick in range(1, 2001):  # far more than any queue of the usual readers, while nobody reads
+            robot.publish("rt/lowstate", dds_messages.encode_state(a_state(tick=tick)))
+        wait_for(link.end, lambda: len(ticks) >= 2000)
+        assert ticks == list(range(1, 2001))
+        assert link.heard == 2000
+        link.close()
 
 
 def test_a_simulators_clock_is_the_time_at_which_its_states_were_written(dds, a_state):

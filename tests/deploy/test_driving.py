@@ -15,9 +15,12 @@ from ncap.deploy.link import TwinLink
 from ncap.deploy.loop import Deployment
 from ncap.deploy.phases import Schedule
 from ncap.deploy.remote import NAMED, Remote, RemoteDriver
+from ncap.deploy.serving import WIRES
 from ncap.deploy.twin import Twin
 from ncap.deploy.wishes import Wish
 from ncap.errors import UserError
+from ncap.sim.a1 import A1
+from ncap.sim.go import GO2
 from ncap.trained import find_policy, load
 
 SHORT = Schedule(calibration=0.2, low=0.5, stand=0.6, hold=0.1, policy=3.0, halt=0.3, sit=0.5, damping=0.1)
@@ -174,11 +177,10 @@ def test_a_shell_that_dies_with_its_terminal_sits_the_robot_down_and_two_hang_up
     assert [name for name, _ in outcome.phases][-5:] == DOWN
 
 
-@pytest.mark.parametrize("key", ["B", "select"])
-def test_the_stop_key_ends_a_flight_that_nobody_drives_also_while_it_rises(key):
-    policy = load("zero")
-    link = WatchedLink(Twin(remote=[(0.9, Remote(keys=frozenset({key})))]))
-    outcome = Deployment(link, policy, armed=True, schedule=SHORT).run()
+@pytest.mark.parametrize(("key", "robot", "dds"), [("B", A1, False), ("select", A1, False), ("B", GO2, True)])
+def test_the_stop_key_ends_a_flight_that_nobody_drives_also_while_it_rises(key, robot, dds):
+    link = WatchedLink(Twin(remote=[(0.9, Remote(keys=frozenset({key})))], robot=robot, wire=WIRES[dds]))
+    outcome = Deployment(link, load("zero"), armed=True, schedule=SHORT, robot=robot).run()
     assert outcome.stopped == "stopped by the remote"
     assert [name for name, _ in outcome.phases][-3:] == ["stand", "sit", "damping"]
 

@@ -4,16 +4,21 @@ import mujoco
 import numpy as np
 import pytest
 
+from ncap.deploy import dds_messages, messages
 from ncap.deploy.gap import Channel, Gap
 from ncap.deploy.link import TwinLink
-from ncap.deploy.messages import Command, decode_state, encode_command
+from ncap.deploy.messages import Command, decode_state
 from ncap.deploy.twin import FAULTS, Twin
 from ncap.errors import UserError
 from ncap.sim.a1 import A1
 
+WIRES = {"a1": messages.WIRE, "go2": dds_messages.WIRE}
+"""Kinds of messages, by the robot that has them."""
+in_every_kind_of_messages = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
 
-def hold(position, kp=60.0, kd=10.0) -> bytes:
-    return encode_command(Command(np.asarray(position, float), np.full((4, 3), kp), np.full((4, 3), kd)))
+
+def hold(position, kp=60.0, kd=10.0, wire=messages.WIRE) -> bytes:
+    return wire.encode_command(Command(np.asarray(position, float), np.full((4, 3), kp), np.full((4, 3), kd)))
 
 
 def stand(twin: Twin, seconds: float = 1.5) -> None:
@@ -125,9 +130,10 @@ def test_a_channel_loses_doubles_and_delays_as_asked():
     assert arrived != sorted(arrived)  # jitter lets messages overtake each other
 
 
-def test_malformed_commands_are_dropped_and_counted():
-    twin = Twin()
-    good = hold(A1.mid)
+@in_every_kind_of_messages
+def test_malformed_commands_are_dropped_and_counted(wire):
+    twin = Twin(wire=wire)
+    good = hold(A1.mid, wire=wire)
     for data in (b"", good[:-1], good + b"x", bytes(730), good[:50] + bytes([good[50] ^ 4]) + good[51:]):
         twin.send(data)
     twin.advance(0.01)
@@ -135,48 +141,52 @@ def test_malformed_commands_are_dropped_and_counted():
     assert twin.command.is_damping
 
 
+@in_every_kind_of_messages
 @pytest.mark.parametrize("field", ["position", "kp", "kd"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_commands_that_are_not_finite_are_refused_and_counted(field, value):
-    twin = Twin()
+def test_commands_that_are_not_finite_are_refused_and_counted(field, value, wire):
+    twin = Twin(wire=wire)
     bad = Command(A1.mid.copy(), np.full((4, 3), 60.0), np.full((4, 3), 10.0))
     getattr(bad, field)[2, 1] = value
-    twin.send(encode_command(bad))
+    twin.send(wire.encode_command(bad))
     twin.advance(0.01)
     assert (twin.refused, twin.heard) == (1, 0)
     assert twin.command.is_damping
 
 
+@in_every_kind_of_messages
 @pytest.mark.parametrize(("kp", "kd", "followed"), [(1e30, 10.0, (500.0, 10.0)), (60.0, -100.0, (60.0, 0.0))])
-def test_gains_are_limited_and_counted(kp, kd, followed):
-    twin = Twin()
-    twin.send(hold(A1.mid, kp=kp, kd=kd))
-    twin.send(hold(A1.mid))
+def test_gains_are_limited_and_counted(kp, kd, followed, wire):
+    twin = Twin(wire=wire)
+    twin.send(hold(A1.mid, kp=kp, kd=kd, wire=wire))
+    twin.send(hold(A1.mid, wire=wire))
     twin.advance(0.001)
     assert (twin.limited, twin.heard) == (1, 2)
-    twin.send(hold(A1.mid, kp=kp, kd=kd))
+    twin.send(hold(A1.mid, kp=kp, kd=kd, wire=wire))
     twin.advance(0.5)
     assert (twin.command.kp[0, 0], twin.command.kd[0, 0]) == (followed[0], followed[1]) or twin.command.is_damping
     assert np.isfinite(twin.truth().joint_position).all()
     assert np.abs(twin.truth().torque).max() <= 33.5 + 1e-9
 
 
-def test_every_wild_command_leaves_a_finite_robot():
+@in_every_kind_of_messages
+def test_every_wild_command_leaves_a_finite_robot(wire):
     # 300 commands with every number anything that a float can be, one a millisecond
-    twin, draw = Twin(), np.random.default_rng(0)
+    twin, draw = Twin(wire=wire), np.random.default_rng(0)
     for step in range(300):
         numbers = draw.integers(0, 2**32, (3, 4, 3), dtype=np.uint32).view(np.float32)
-        twin.send(encode_command(Command(*numbers)))
-        twin.send(hold(1e9 * draw.normal(size=(4, 3)), kp=10.0 ** draw.uniform(-3, 30)))
+        twin.send(wire.encode_command(Command(*numbers)))
+        twin.send(hold(1e9 * draw.normal(size=(4, 3)), kp=10.0 ** draw.uniform(-3, 30), wire=wire))
         twin.advance(0.001 * (step + 1))
     assert twin.heard + twin.refused == 600
     assert twin.limited > 100
     assert np.isfinite(twin.truth().joint_position).all()
 
 
+@in_every_kind_of_messages
 @pytest.mark.parametrize("fault", ["short", "corrupt"])
-def test_malformed_states_are_dropped_and_counted(fault):
-    link = TwinLink(Twin())
+def test_malformed_states_are_dropped_and_counted(fault, wire):
+    link = TwinLink(Twin(wire=wire))
     link.wait_until(0.1)
     last = link.newest()
     link.twin.inject(fault)

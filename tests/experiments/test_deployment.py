@@ -1,22 +1,33 @@
 """The deployment experiment measures what the simulator knows, and counts what it should."""
 
 import csv
+import multiprocessing
+import sys
+import time
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
 import pytest
 
-from ncap.deploy import dds_messages, stepped
+from ncap.deploy import stepped
 from ncap.deploy.contract import checksum
 from ncap.deploy.link import TwinLink
+from ncap.deploy.messages import Command, MalformedMessage, decode_state, encode_command
+from ncap.deploy.serving import WIRES
 from ncap.deploy.stepped import stepped_twin
-from ncap.deploy.twin import Twin
+from ncap.deploy.steps import UNTIL
+from ncap.deploy.twin import FIRST_TICK, Twin
 from ncap.errors import UserError
 from ncap.experiments import deployment
 from ncap.experiments.deployment import GAPS, SCHEDULE, fly, fly_all, fly_once, run
 from ncap.experiments.flights import FlightBook, FlightResult, cells, figure, markdown
 from ncap.experiments.library import SCALES, Library
 from ncap.learn.executors import LocalExecutor
+from ncap.sim.a1 import A1
+from ncap.sim.go import GO2
 from ncap.trained import find_policy, load
 
 SHORT = replace(SCHEDULE, policy=2.0)
@@ -27,10 +38,23 @@ def fly_here(policy, gap, schedule=SHORT):
     return fly(TwinLink(Twin(GAPS[gap], seed=0)), load(policy), gap, 0, schedule)
 
 
-@pytest.mark.usefixtures("lcm_network")
-def test_a_flight_over_lcm_to_another_process_is_the_flight_in_this_one():
-    with stepped_twin(GAPS["all, hard"], seed=0) as twin:
-        assert fly(twin, load("untrained"), "all, hard", 0, HOP) == fly_here("untrained", "all, hard", HOP)
+@pytest.fixture(params=["lcm", "dds"])
+def network(request):
+    """Either kind of network of a stepped twin, where it is installed and works."""
+    if request.param == "dds":
+        pytest.importorskip("cyclonedds", reason="needs the extra go2")
+    else:
+        request.getfixturevalue("lcm_network")
+    return request.param
+
+
+def test_a_flight_over_a_network_to_another_process_is_the_flight_in_this_one(network):
+    robot = GO2 if network == "dds" else A1
+    here = Twin(GAPS["all, hard"], seed=0, robot=robot, wire=WIRES[network == "dds"])
+    with stepped_twin(GAPS["all, hard"], 0, robot, dds=network == "dds") as there:
+        flights = [fly(link, load("untrained"), "all, hard", 0, HOP, robot=robot) for link in (TwinLink(here), there)]
+    assert flights[0] == flights[1]
+    assert flights[0].distance > 0
 
 
 def test_a_flight_that_somebody_stopped_is_no_result(monkeypatch):
@@ -40,13 +64,87 @@ def test_a_flight_that_somebody_stopped_is_no_result(monkeypatch):
         fly(twin, load("zero"), "none", 0, SHORT)
 
 
-@pytest.mark.usefixtures("lcm_network")
-def test_a_twin_that_died_is_an_error_not_a_wait(monkeypatch):
-    monkeypatch.setattr(stepped, "GONE", 0.3)
-    link = stepped.SteppedLink("udpm://239.255.76.67:7796?ttl=0")
-    with pytest.raises(ConnectionError, match="does not answer"):
-        link.truth()
-    link.close()
+def test_a_twin_that_is_killed_is_an_error_not_a_wait(network, monkeypatch):
+    with stepped_twin(GAPS["none"], 0, dds=network == "dds") as twin:
+        twin.wait_until(0.1)
+        (process,) = multiprocessing.active_children()
+        process.kill()
+        process.join()
+        monkeypatch.setattr(stepped, "GONE", 0.3)
+        for _ in range(2):  # once it is given up nobody waits again
+            began = time.monotonic()
+            with pytest.raises(ConnectionError, match="does not answer"):
+                twin.wait_until(0.2)
+        assert time.monotonic() - began < 0.1
+        assert twin.truth().position[2] > 0  # the last that was heard
+
+
+class LateLink:
+    """A commander's link whose states are handed over one by one."""
+
+    name, malformed, rivals, end = "late", 0, 0, None
+
+    def __init__(self, url, clock):
+        self.heard, self.states = 0, []
+
+    def hear(self, data):
+        self.heard += 1
+        self.states.append(data)
+
+    def newest(self):
+        return self.states[-1]
+
+
+def test_the_commander_waits_for_the_states_that_precede_an_answer(monkeypatch):
+    """The answer comes first, as it may: DDS keeps the order within a topic only."""
+    twin, coming = Twin(seed=0), deque()
+
+    def over(end, says, hears, hear):
+        def ask(question):
+            states = twin.advance(np.frombuffer(question, UNTIL)[0]["time"])
+            coming.append(lambda: hear(stepped.encode_answer(twin, len(states))))
+            coming.extend(partial(link._link.hear, state) for state in states)
+
+        return stepped.Steps(ask, lambda moment: coming and coming.popleft()(), lambda: True)
+
+    monkeypatch.setattr(stepped, "LcmLink", LateLink)
+    monkeypatch.setattr(stepped, "steps_over", over)
+    link = stepped.SteppedLink("lcm://")
+    link.wait_until(0.02)
+    assert len(coming) == 0
+    assert link._link.heard == 10  # 500 a second
+    assert decode_state(link.newest()).tick == FIRST_TICK + 20
+
+
+def test_the_twin_waits_for_the_commands_that_precede_a_question(monkeypatch):
+    twin, times, answers = Twin(seed=0), [], []
+    command = encode_command(Command(A1.mid, np.full((4, 3), 60.0), np.full((4, 3), 10.0)))
+    hearers = {}
+
+    @contextmanager
+    def end(url, hear, private):
+        hearers["command"] = hear
+        yield None, lambda state: True
+
+    def over(end, says, hears, hear):
+        question = np.array((0.01, 2), UNTIL).tobytes()
+        coming = deque([partial(hear, question), *2 * [partial(hearers["command"], command)]])
+        return stepped.Steps(answers.append, lambda moment: coming.popleft()(), lambda: True)
+
+    monkeypatch.setattr(stepped, "open_robot_end", end)
+    monkeypatch.setattr(stepped, "steps_over", over)
+    stepped.SteppedTwin(twin, "lcm://").serve(lambda: times.append(twin.time) or len(times) <= 3)
+    assert times == [0.0, 0.0, 0.0, 0.01]  # before anything came, after the question, after either command
+    assert (twin.heard, len(answers)) == (2, 1)
+    time_of_answer, states, _ = stepped.decode_answer(answers[0])
+    assert (time_of_answer, states) == (0.01, 5)
+
+
+@pytest.mark.parametrize("numbers", [(np.nan, 0), (11.0, 0), (-1.0, 0), (0.1, -1), (0.1,)])
+def test_a_question_that_makes_no_sense_is_malformed(numbers):
+    end = stepped.SteppedTwin(Twin(seed=0), "lcm://")
+    with pytest.raises(MalformedMessage):
+        end._hear_question(np.array(numbers).tobytes())
 
 
 def test_the_untrained_circuit_walks_and_zero_stands():
@@ -163,7 +261,8 @@ def test_wrong_words_are_refused_before_anything_flies():
 
 def test_a_smoke_is_one_short_flight_of_the_untrained_circuit(tmp_path, monkeypatch):
     @contextmanager
-    def twin_here(gap, seed, robot):
+    def twin_here(gap, seed, robot, dds):
+        assert not dds
         yield TwinLink(Twin(gap, seed=seed, robot=robot))
 
     monkeypatch.setattr(deployment, "stepped_twin", twin_here)
@@ -197,7 +296,8 @@ def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkey
     assert len(rows) == 27
 
 
-def test_another_robot_flies_with_its_own_messages_and_with_an_mlp_that_is_trained_for_it(tmp_path, monkeypatch):
+def test_a_go2_flies_over_dds_and_with_an_mlp_that_is_trained_for_it(tmp_path, monkeypatch):
+    pytest.importorskip("cyclonedds", reason="needs the extra go2")
     trained, flown = [], []
 
     class Trainer(Library):
@@ -206,25 +306,39 @@ def test_another_robot_flies_with_its_own_messages_and_with_an_mlp_that_is_train
             load("zero").save(tmp_path / "best.safetensors")
             return [tmp_path]
 
+    @contextmanager
+    def take_off(gap, seed, robot, dds):
+        assert (robot.name, dds) == ("go2", True)
+        yield
+
     def land(link, policy, gap, seed, schedule, command, robot):
-        flown.append((link.twin, policy.name, robot))
+        flown.append((policy.name, robot.name))
         return result(policy.name, gap, seed, 1.0)
 
+    monkeypatch.setattr(deployment, "stepped_twin", take_off)
     monkeypatch.setattr(deployment, "fly", land)
     monkeypatch.setattr(deployment, "GAPS", {"none": GAPS["none"]})
     monkeypatch.setattr(deployment, "SEEDS", (0,))
     run(Trainer(tmp_path, LocalExecutor(1), 1, lambda line: None), replace(SCALES["laptop"], robot="go2"), tmp_path)
     (mlp,) = trained
     assert (mlp.robot, mlp.task, mlp.algorithm, mlp.kind) == ("go2", "flat-walk", "ppo", "mlp")
-    assert [name for _, name, _ in flown] == ["untrained", "ncap-go2-walk", "mlp-go2-flat-walk"]
-    for twin, _, robot in flown:
-        assert twin.world.robot.name == robot.name == "go2"
-        assert len(twin.advance(0.1)[0]) == dds_messages.STATE_BYTES
+    assert flown == [(name, "go2") for name in ("untrained", "ncap-go2-walk", "mlp-go2-flat-walk")]
     assert (tmp_path / "flights-go2.csv").exists()
     assert (tmp_path / "deployment-go2.png").exists()
 
 
+def test_without_cyclone_dds_the_extra_is_named_before_anything_is_trained(tmp_path, monkeypatch):
+    class Trainer(Library):
+        def train(self, trainings):
+            raise AssertionError("trained first")
+
+    monkeypatch.setitem(sys.modules, "cyclonedds", None)
+    with pytest.raises(UserError, match="needs the extra go2"):
+        run(Trainer(tmp_path, LocalExecutor(1), 1, print), replace(SCALES["laptop"], robot="go2"), tmp_path)
+
+
 def test_a_go2_walks_to_the_end_of_a_flight():
+    pytest.importorskip("cyclonedds", reason="needs the extra go2")
     flight = fly_once("untrained", "all, mild", robot="go2", schedule=SHORT)
     assert (flight.fell, flight.fault) == (False, "")
     assert flight.distance > 0.2

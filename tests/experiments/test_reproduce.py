@@ -263,7 +263,7 @@ def test_experiments_come_in_the_papers_order_and_the_longest_only_by_name():
     assert chosen(["weights", "gaits"], tuple(TASKS)) == ["gaits", "weights"]
     named_only = [
         *("leading", "evolution", "mlp-evolution", "physics", "driving", "driving-training", "posture", "righting"),
-        *("bodies", "gains", "transfer", "swimmer", "shipped", "deployment"),
+        *("bodies", "gains", "transfer", "walks", "swimmer", "shipped", "deployment"),
     ]
     assert chosen(["all"], tuple(TASKS)) == [name for name in EXPERIMENTS if name not in named_only]
     assert chosen(named_only[::-1], tuple(TASKS)) == named_only

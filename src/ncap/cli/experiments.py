@@ -135,9 +135,9 @@ def reproduce(
     Names: gaits, units, performance, footfalls, parameters, generalization, weights, variable-speed, algorithms; or
     all of these. More are done only when they are named: leading, evolution, mlp-evolution and physics compare ways of
     training, driving, posture and righting go beyond the paper, bodies measures poses and gains of robots, transfer
-    trains weights of one robot on another, gains trains a Go2 whose gains are not known, swimmer trains Swimmer NCAP
-    and MLPs, shipped measures the shipped policies, deployment flies policies on a twin of the robot. Start it in
-    several terminals with the same folder, and they share the work.
+    trains weights of one robot on another, walks trains Go1 and Go2 on plane and bumps, gains trains a Go2 whose gains
+    are not known, swimmer trains Swimmer NCAP and MLPs, shipped measures the shipped policies, deployment flies
+    policies on a twin of the robot. Start it in several terminals with the same folder, and they share the work.
 
     Args:
         names: Experiments, by default all.

@@ -1,14 +1,15 @@
 """One end of a DDS network with Unitree's topics. Cyclone DDS does the work, and is imported only here and when needed.
 
 `dds://INTERFACE` names the network interface that the robot is on, `dds://INTERFACE?domain=1` another domain than the
-robot's 0. Readers keep the newest sample only and never ask for a lost one again, so that nothing queues.
+robot's 0. Readers keep the newest sample only and never ask for a lost one again, so that nothing queues. Only
+ends with a private name, for simulated time, hear everything and nobody else.
 """
 
 import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ncap.deploy.messages import MalformedMessage
@@ -22,6 +23,8 @@ LARGEST_DOMAIN: Final = 230
 """Ports of higher domains do not exist."""
 BLOCKING: Final = 0.01
 """Longest time that writing a sample may take, s."""
+PATIENCE: Final = 5.0
+"""The same where every sample must arrive, s."""
 _ADDRESS: Final = re.compile(r"dds://(?P<interface>[^:?/&]{1,60})(\?domain=(?P<domain>[0-9]{1,4}))?", re.ASCII)
 _HEARD: Final = 16
 """Samples of a topic that are taken at a time: the newest one, and notices that writers have left."""
@@ -73,21 +76,30 @@ class DdsEnd:
     It hears what others write, not what it wrote itself. A function may raise MalformedMessage.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, private: str = "") -> None:
+        """private: a name that other ends must have, too, to hear this one. Among them every sample arrives, in order.
+
+        That is for simulated time: readers keep all samples, and ask for lost ones again.
+        """
         self.address = find_dds_address(url)
+        self._private = private
         self.malformed = 0
         """Samples that were dropped because they could not be understood."""
         self._writers: dict[str, Any] = {}
-        self._readers: list[tuple[Any, Callable[[Sample], None]]] = []
+        self._readers: list[tuple[str, Any, Callable[[Sample], None]]] = []
         self._types = _import_types()
-        from cyclonedds.core import DDSException, WaitSet
+        from cyclonedds.core import DDSException, Policy, Qos, WaitSet
         from cyclonedds.domain import DomainParticipant
+        from cyclonedds.pub import Publisher
+        from cyclonedds.sub import Subscriber
 
         self._failure = DDSException
         try:
             with _OPENING:
                 self._domain = _open_domain(self.address)
             self._participant = DomainParticipant(self.address.domain)
+            group = Qos(Policy.Partition([private])) if private else Qos()
+            self._publisher, self._subscriber = (kind(self._participant, group) for kind in (Publisher, Subscriber))
             self._waiting = WaitSet(self._participant)
         except DDSException as error:
             raise UserError(f"cannot open DDS at {url}: {error}") from None
@@ -96,12 +108,15 @@ class DdsEnd:
         """Call a function for every sample of a topic that others write."""
         from cyclonedds.core import InstanceState, Policy, Qos, ReadCondition, SampleState, ViewState
         from cyclonedds.sub import DataReader
+        from cyclonedds.util import duration
 
-        quality = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1), Policy.IgnoreLocal.Participant)
-        reader = DataReader(self._participant, self._topic(topic), quality)
+        usual = (Policy.Reliability.BestEffort, Policy.History.KeepLast(1))
+        whole = (Policy.Reliability.Reliable(duration(seconds=PATIENCE)), Policy.History.KeepAll)
+        quality = Qos(*(whole if self._private else usual), Policy.IgnoreLocal.Participant)
+        reader = DataReader(self._subscriber, self._topic(topic), quality)
         news = ReadCondition(reader, SampleState.NotRead | ViewState.Any | InstanceState.Any)
         self._waiting.attach(news)
-        self._readers.append((reader, call))
+        self._readers.append((topic, reader, call))
 
     def announce(self, topic: str) -> None:
         """Make a topic known that will be written, so that its readers are found before the first sample."""
@@ -109,8 +124,21 @@ class DdsEnd:
         from cyclonedds.pub import DataWriter
         from cyclonedds.util import duration
 
-        quality = Qos(Policy.Reliability.Reliable(duration(seconds=BLOCKING)), Policy.History.KeepLast(1))
-        self._writers[topic] = DataWriter(self._participant, self._topic(topic), quality)
+        blocking, history = BLOCKING, Policy.History.KeepLast(1)
+        if self._private:
+            blocking, history = PATIENCE, Policy.History.KeepAll
+        quality = Qos(Policy.Reliability.Reliable(duration(seconds=blocking)), history)
+        self._writers[topic] = DataWriter(self._publisher, self._topic(topic), quality)
+
+    def met(self, topics: Sequence[str]) -> bool:
+        """Whether topics that are written have found a reader, and those that are only heard a writer."""
+        readers = {topic: reader for topic, reader, _ in self._readers}
+        return all(
+            self._writers[topic].get_matched_subscriptions()
+            if topic in self._writers
+            else readers[topic].get_matched_publications()
+            for topic in topics
+        )
 
     def _topic(self, name: str) -> Any:
         from cyclonedds.topic import Topic
@@ -131,7 +159,7 @@ class DdsEnd:
             left = max(0, round(1e9 * (moment - time.monotonic())))
             if left and not self._waiting.wait(left):
                 return
-            for reader, call in self._readers:
+            for _, reader, call in self._readers:
                 for sample in reader.take(_HEARD):
                     if sample.sample_info.valid_data:
                         self._handle(Sample(sample.cdr, sample.sample_info.source_timestamp), call)
@@ -161,7 +189,12 @@ class DdsEnd:
         """Leave the network."""
         self._readers.clear()
         self._writers.clear()
-        self._waiting = self._participant = None
+        self._waiting = self._publisher = self._subscriber = self._participant = None
+
+
+def check_installed() -> None:
+    """Say by a UserError that Cyclone DDS is missing, before something long begins."""
+    _import_types()
 
 
 def _import_types() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The link to a Go2 over DDS."""
 
 import time
+from collections.abc import Callable
 
 from ncap.deploy.dds_end import DdsEnd, Sample
 from ncap.deploy.dds_messages import COMMAND_TOPIC, STATE_TOPIC, decode_state, encode_command, remote_in
@@ -11,10 +12,22 @@ from ncap.deploy.safety import Received
 class DdsLink:
     """A robot on Unitree's DDS topics."""
 
-    def __init__(self, url: str, *, simulator: bool = False) -> None:
-        """simulator: take states without tick and checksum, and the time at which they were written as the clock."""
-        self.end = DdsEnd(url)
-        self.name, self.rivals, self._simulator = self.end.address.url, 0, simulator
+    def __init__(
+        self,
+        url: str,
+        *,
+        simulator: bool = False,
+        private: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """simulator: take states without tick and checksum, and the time at which they were written as the clock.
+
+        private: as of DdsEnd. clock: says when a state was received, s.
+        """
+        self.end = DdsEnd(url, private)
+        self.name, self.rivals, self._simulator, self._clock = self.end.address.url, 0, simulator, clock
+        self.heard = 0
+        """States that came, malformed ones included."""
         self._newest: Received | None = None
         self.end.announce(COMMAND_TOPIC)
         self.end.hear(STATE_TOPIC, self._hear_state)
@@ -26,6 +39,7 @@ class DdsLink:
         return self.end.malformed
 
     def _hear_state(self, sample: Sample) -> None:
+        self.heard += 1
         state = decode_state(sample.data, unsigned=self._simulator)
         if self._simulator:
             state = state._replace(tick=sample.written // 1_000_000 % 2**32)
@@ -36,8 +50,8 @@ class DdsLink:
         self.rivals += 1
 
     def now(self) -> float:
-        """The monotonic clock, s."""
-        return time.monotonic()
+        """The link's clock, s."""
+        return self._clock()
 
     def wait_until(self, moment: float) -> None:
         """Handle samples until a moment of the monotonic clock, s."""

@@ -1,4 +1,4 @@
-"""The DDS types of Unitree's topics, of which only the description is used: samples pass through as CDR bytes.
+"""The DDS types of Unitree's topics and a stepped twin's, of which only the description is used: samples are CDR bytes.
 
 Every byte is declared as `byte`, never as `uint8`. Cyclone DDS 11 describes uint8 by a kind that the robot's version
 (0.10.2) does not know, and a peer of that version crashes when it hears of the type. Declared so, the descriptions of
@@ -10,10 +10,11 @@ This file needs cyclonedds; `ncap.deploy.dds_end` imports it when a DDS link is 
 from typing import Any, Final
 
 from cyclonedds.idl import make_idl_struct
-from cyclonedds.idl.types import array, byte, float32, int16, int32, int64, sequence, uint16, uint32
+from cyclonedds.idl.types import array, byte, float32, float64, int16, int32, int64, sequence, uint16, uint32
 
 from ncap.deploy.dds_messages import COMMAND_FIELDS, COMMAND_TOPIC, STATE_FIELDS, STATE_TOPIC, Fields
 from ncap.deploy.motion_service import REQUEST_TOPIC, RESPONSE_TOPIC
+from ncap.deploy.steps import NUMBERS
 
 _NUMBERS: Final = {
     "u1": byte, "<i2": int16, "<u2": uint16, "<i4": int32, "<u4": uint32, "<f4": float32, "<i8": int64,
@@ -84,5 +85,9 @@ TYPES: Final[dict[str, Any]] = {
     RESPONSE_TOPIC: _raw(
         _struct("unitree_api", "Response_", {"header": _RESPONSE_HEADER, "data": str, "binary": sequence[byte]})
     ),
+    **{
+        topic: _raw(_struct("ncap", f"{topic}_", {"numbers": array[float64, number]}))
+        for topic, number in NUMBERS.items()
+    },
 }
 """Type of every topic that is read or written here."""

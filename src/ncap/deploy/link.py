@@ -5,6 +5,7 @@ A link never queues: `newest` is the last state that came, and malformed datagra
 
 import importlib
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ncap.deploy.lcm_udp import Address, LcmEnd, find_address
@@ -68,18 +69,22 @@ class Link(Protocol):
 class LcmLink:
     """A robot on the SDK's LCM channels, which carry the raw structs."""
 
-    def __init__(self, url: str = DEFAULT_URL) -> None:
-        self.name, self.rivals = url, 0
+    def __init__(self, url: str = DEFAULT_URL, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: says when a state was received, s."""
+        self.name, self.rivals, self._clock = url, 0, clock
+        self.heard = 0
+        """States that came, malformed ones included."""
         self._newest: Received | None = None
-        self._end = LcmEnd(url, STATE_CHANNEL, self._hear_state)
-        self._end.also_hear(COMMAND_CHANNEL, self._hear_command)
+        self.end = LcmEnd(url, STATE_CHANNEL, self._hear_state)
+        self.end.also_hear(COMMAND_CHANNEL, self._hear_command)
 
     @property
     def malformed(self) -> int:
         """How many malformed datagrams were dropped."""
-        return self._end.malformed
+        return self.end.malformed
 
     def _hear_state(self, data: bytes) -> None:
+        self.heard += 1
         self._newest = Received(decode_state(data), self.now(), remote_in(data))
 
     def _hear_command(self, _: bytes) -> None:
@@ -87,12 +92,12 @@ class LcmLink:
         self.rivals += 1
 
     def now(self) -> float:
-        """The monotonic clock, s."""
-        return time.monotonic()
+        """The link's clock, s."""
+        return self._clock()
 
     def wait_until(self, moment: float) -> None:
         """Handle messages until a moment of the monotonic clock, s."""
-        self._end.wait_until(moment)
+        self.end.wait_until(moment)
 
     def newest(self) -> Received | None:
         """The state that came last."""
@@ -100,11 +105,11 @@ class LcmLink:
 
     def send(self, command: Command) -> None:
         """Send one command."""
-        self._end.publish(COMMAND_CHANNEL, encode_command(command))
+        self.end.publish(COMMAND_CHANNEL, encode_command(command))
 
     def close(self) -> None:
         """Leave the network."""
-        self._end.close()
+        self.end.close()
 
 
 class SdkLink:

@@ -28,30 +28,38 @@ class RobotEnd(NamedTuple):
     """A robot's end of a network."""
 
     end: LcmEnd | DdsEnd
-    publish: Callable[[bytes], None]
-    """Sends a state."""
+    publish: Callable[[bytes], bool]
+    """Sends a state. Returns whether the network takes it."""
 
 
 @contextmanager
-def open_robot_end(url: str, hear: Callable[[bytes], None], *, mode: str = "") -> Iterator[RobotEnd]:
+def open_robot_end(url: str, hear: Callable[[bytes], None], *, mode: str = "", private: str = "") -> Iterator[RobotEnd]:
     """The robot's end of an LCM or DDS network, which gives commands to a function.
 
     mode: the active one of the robot's own controllers, over DDS only; while one is active, commands are not heard.
+    private: as of DdsEnd, over DDS only.
     """
     if is_dds(url):
-        with DdsEnd(url) as dds:
+        with DdsEnd(url, private) as dds:
             commands = TwinMotionService(dds, mode).guarded(hear)
             dds.hear(COMMAND_TOPIC, lambda sample: commands(sample.data))
             dds.announce(STATE_TOPIC)
 
-            def publish(data: bytes) -> None:
-                if len(data) == STATE_BYTES:  # Cyclone DDS itself refuses what is too short for its type
+            def publish(data: bytes) -> bool:
+                whole = len(data) == STATE_BYTES  # Cyclone DDS itself refuses what is too short for its type
+                if whole:
                     dds.publish(STATE_TOPIC, data)
+                return whole
 
             yield RobotEnd(dds, publish)
     else:
         with LcmEnd(url, COMMAND_CHANNEL, hear) as lcm:
-            yield RobotEnd(lcm, lambda data: lcm.publish(STATE_CHANNEL, data))
+
+            def publish(data: bytes) -> bool:
+                lcm.publish(STATE_CHANNEL, data)
+                return True
+
+            yield RobotEnd(lcm, publish)
 
 
 def serve(twin: Twin, url: str, seconds: float | None = None, *, mode: str = "") -> None:

@@ -1,8 +1,8 @@
 """Policies deployed to a robot that is not the one they were trained on (the paper's figure "Physical robot").
 
-The robot is a twin across a range of domain gaps: an A1 in another process, any other robot in this one. Everything
-between policy and motors is what a real robot gets: messages with checksums (an A1's over LCM, a Go2's as DDS carries
-them), the network's errors, calibration, safety layer, ramps. Only the time is simulated: both ends step together, so
+The robot is a twin across a range of domain gaps, in another process. Everything between policy and motors is what a
+real robot gets: messages with checksums (a Go2's over DDS, an A1's over LCM for all other robots), the network's
+errors, calibration, safety layer, ramps. Only the time is simulated: both ends step together, so
 that an hour of flights takes minutes and ends the same every time. Finished flights are kept in a CSV file and not
 flown again.
 """
@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.deploy.contract import TICK, check_policy, checksum, robot_of
+from ncap.deploy.dds_end import check_installed
 from ncap.deploy.flight_plan import check_seed
 from ncap.deploy.gap import Gap
-from ncap.deploy.link import Link, TwinLink
+from ncap.deploy.link import Link
 from ncap.deploy.loop import Deployment
 from ncap.deploy.phases import Schedule
-from ncap.deploy.serving import WIRES
 from ncap.deploy.stepped import stepped_twin
-from ncap.deploy.twin import Truth, Twin
+from ncap.deploy.twin import Truth
 from ncap.errors import UserError, unknown_name
 from ncap.experiments.flights import FlightBook, FlightResult, cells, figure, line, markdown
 from ncap.experiments.library import Library, Scale
@@ -71,7 +71,7 @@ GAPS: Final = {
 TASK: Final = "flat-walk"
 """What an MLP is trained for."""
 SPEAKS_DDS: Final = "go2"
-"""How names of robots begin that have a Go2's messages; all others are given an A1's."""
+"""How names of robots begin that have a Go2's messages, over DDS; all others are given an A1's, over LCM."""
 SEEDS: Final = (0, 1, 2)
 """Seeds of the flights across every gap."""
 COLLAPSED: Final = 0.15
@@ -184,7 +184,7 @@ def fly_once(
 ) -> FlightResult:
     """The results of a single flight of a policy by its name, with a circuit, knock-outs or a command of choice.
 
-    Without a robot it is the policy's own in another process, otherwise that one in this process.
+    The robot is the policy's own if none is given.
     """
     if gap not in GAPS:
         raise unknown_name("gap", gap, GAPS)
@@ -202,15 +202,17 @@ def _fly_to_new_twin(
     command: float | None = None,
     robot: Robot | None = None,
 ) -> FlightResult:
-    """One flight to a twin in another process over LCM, or to one of a given robot in this process."""
-    if robot is not None:
-        twin = Twin(GAPS[gap], seed=seed, robot=robot, wire=WIRES[robot.name.startswith(SPEAKS_DDS)])
-        return fly(TwinLink(twin), policy, gap, seed, schedule, command, robot)
+    """One flight to a twin of a robot, by default the policy's own, in another process."""
+    body = robot or robot_of(policy)
     try:
-        with stepped_twin(GAPS[gap], seed, robot_of(policy)) as other:
-            return fly(other, policy, gap, seed, schedule, command)
+        with stepped_twin(GAPS[gap], seed, body, dds=_speaks_dds(body)) as twin:
+            return fly(twin, policy, gap, seed, schedule, command, body)
     except ConnectionError as error:
         raise UserError(f"{error}: start the same command again, finished flights are kept") from None
+
+
+def _speaks_dds(robot: Robot) -> bool:
+    return robot.name.startswith(SPEAKS_DDS)
 
 
 def fly_all(
@@ -251,6 +253,8 @@ def run(library: Library, scale: Scale, out: Path) -> None:
     whole = scale.test_seconds >= SCHEDULE.policy
     suffix = "" if scale.robot is None else f"-{Path(scale.robot).stem}"
     robot = None if scale.robot is None else find_robot(scale.robot)
+    if robot is not None and _speaks_dds(robot):
+        check_installed()  # said now, not after the training
     pilots = walkers(A1.name if robot is None else robot.name) if whole else [load("untrained")]
     if robot is not None and whole:
         (place,) = library.train(replace(scale, seeds=1, runs={}).trainings(TASK, "mlp-ppo"))

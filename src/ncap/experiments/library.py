@@ -193,7 +193,7 @@ class Library:
 
         train(training, place, executor=self.executor, threads=self.threads, report=report)
 
-    def evaluation(self, policy: str, task: Task, episodes: int, first: int = 0) -> Evaluation:
+    def evaluation(self, policy: str, task: Task, episodes: int, *, first: int = 0) -> Evaluation:
         """A policy, by name or path, on held-out episodes of a task; `first`: the seed of the first of them."""
         path = shipped_policies().get(policy, Path(policy))
         path = path / "best.safetensors" if path.is_dir() else path
@@ -209,6 +209,21 @@ class Library:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, json.dumps(asdict(found)).encode())
         return found
+
+
+def measured(found: Evaluation) -> dict[str, object]:
+    """Cells of a table: what a walker did on held-out episodes."""
+    return {
+        "episodes": found.episodes,
+        "return": found.return_mean,
+        "low": found.return_interval[0],
+        "high": found.return_interval[1],
+        "falls": found.falls,
+        "speed": found.speed_mean,
+        "cost_of_transport": found.cost_of_transport,
+        "gait": found.walk.label,
+        "commanded_share": found.walk.commanded_share,
+    }
 
 
 def describe_task(task: Task) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from ncap.experiments import (
     transfer,
     units,
     variable_speed,
+    walks,
     weights,
 )
 from ncap.experiments.library import SCALES, Library, Scale
@@ -107,6 +108,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "bodies": Experiment(run=bodies.run, any_robot=True, only_by_name=True),
     "gains": Experiment(run=gains.run, tasks=(gains.TASK,), any_robot=True, only_by_name=True),
     "transfer": Experiment(run=transfer.run, tasks=(transfer.TASK,), any_robot=True, only_by_name=True),
+    "walks": Experiment(run=walks.run, tasks=(walks.PLANE,), any_robot=True, only_by_name=True),
     "swimmer": Experiment(run=swimmer.run, gradients=True, draw=swimmer.draw, table=swimmer.CURVES, only_by_name=True),
     "shipped": Experiment(run=shipped.run, tasks=PAPER_TASKS, only_by_name=True),
     "deployment": Experiment(run=deployment.run, any_robot=True, only_by_name=True),

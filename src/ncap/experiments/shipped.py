@@ -24,7 +24,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
         for policy in (UNTRAINED, *(name for name, theirs in trained_for.items() if theirs == task)):
             if load(policy).about.get("robot", TASKS[task].robot.name) != TASKS[task].robot.name:
                 continue  # of another robot
-            found = library.evaluation(policy, TASKS[task], scale.episodes, FIRST)
+            found = library.evaluation(policy, TASKS[task], scale.episodes, first=FIRST)
             merge_table(out / TABLE, [{"task": task, "policy": policy} | cells(found)], ROW)
 
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ncap.analysis import plots
-from ncap.evaluation import Evaluation
-from ncap.experiments.library import Library, Scale
+from ncap.experiments.library import Library, Scale, measured
 from ncap.learn.settings import Training
 from ncap.report.tables import write_table
 from ncap.sim.robot import find_robot
@@ -38,12 +37,12 @@ def run(library: Library, scale: Scale, out: Path) -> None:
         task = with_robot(TASKS[TASK], find_robot(name))
         for start, own in STARTS.items():
             about = {"robot": name, "start": start}
-            rows.append(about | {"rollouts": 0, "seed": 0} | _row(library.evaluation(start, task, scale.straight)))
+            rows.append(about | {"rollouts": 0, "seed": 0} | measured(library.evaluation(start, task, scale.straight)))
             for epochs in EPOCHS if own != name else ():
                 places = library.within(f"transfer/{start}-{epochs}").train(trainings(name, start, epochs, scale))
                 for seed, place in enumerate(places):
                     found = library.evaluation(str(place), task, scale.straight)
-                    rows.append(about | {"rollouts": CANDIDATES * epochs, "seed": seed} | _row(found))
+                    rows.append(about | {"rollouts": CANDIDATES * epochs, "seed": seed} | measured(found))
     write_table(out / "transfer.csv", rows)
     _figure(rows, out / "transfer.png")
 
@@ -60,20 +59,6 @@ def trainings(robot: str, start: str, epochs: int, scale: Scale) -> list[Trainin
     begin = None if STARTS[start] is None else start
     whole = Training(task=TASK, robot=robot, start=begin, **settings)
     return [replace(whole, seed=seed).filled() for seed in range(scale.seeds)]
-
-
-def _row(found: Evaluation) -> dict[str, object]:
-    return {
-        "episodes": found.episodes,
-        "return": found.return_mean,
-        "low": found.return_interval[0],
-        "high": found.return_interval[1],
-        "falls": found.falls,
-        "speed": found.speed_mean,
-        "cost_of_transport": found.cost_of_transport,
-        "gait": found.walk.label,
-        "commanded_share": found.walk.commanded_share,
-    }
 
 
 @plots.styled
