@@ -20,6 +20,7 @@ rollouts
 analysis
 evaluation
 trained
+recording_file
 recording runs
 learn
 bench lesions envs
