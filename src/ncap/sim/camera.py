@@ -58,8 +58,8 @@ class Camera:
 def _load_before_drawing() -> None:
     """Load Triton, where it is installed, before Mesa's drivers.
 
-    PyTorch's builds for NVIDIA cards bring it, and load it when an optimiser is made. Both contain LLVM: the process ends
-    with a segmentation fault if Triton comes second (3.7.1, Mesa's software renderer).
+    PyTorch's builds for NVIDIA cards bring it, and load it when an optimiser is made. Both contain LLVM: the process
+    ends with a segmentation fault if Triton comes second (3.7.1, Mesa's software renderer).
     """
     with suppress(Exception):  # without it, or with a broken one, nothing is lost
         import_module("triton")
