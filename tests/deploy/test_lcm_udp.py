@@ -212,14 +212,20 @@ def test_datagrams_that_are_sent_to_this_host_directly_are_not_heard(end, lcm_po
 
 
 def test_a_flood_does_not_keep_a_caller_waiting(end, lcm_port):
-    # 100 datagrams lie in the buffer, each takes 1 ms or more: the caller gets its turn about 10 ms late all the same
-    end.also_hear("SLOW", lambda _: time.sleep(0.001))
+    # 100 datagrams lie in the buffer, each takes 1 ms or more: the caller gets its turn about 10 ms late all the same,
+    # which on a busy machine is seen by the datagrams that are left, not by the clock
+    handled = []
+
+    def slow(message):
+        handled.append(message)
+        time.sleep(0.001)
+
+    end.also_hear("SLOW", slow)
     with LcmEnd(url_of(lcm_port), "X", print) as other:
         for _ in range(100):
             other.publish("SLOW", b"")
-    moment = time.monotonic() + 0.002
-    end.wait_until(moment)
-    assert time.monotonic() - moment < 0.060
+    end.wait_until(time.monotonic() + 0.002)
+    assert len(handled) < 50
 
 
 def test_addresses_are_multicast_groups_with_a_port():

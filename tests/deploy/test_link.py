@@ -234,7 +234,7 @@ def standing_deploy(port, folder, seconds):
             read_until(process, "phase stand")
             return process, folder / str(attempt)
         except AssertionError as ended:
-            process.wait()
+            process.communicate()  # waits for its end, and closes what it wrote into
             if "ticks a second" not in str(ended):
                 raise
     raise AssertionError("the machine is too busy for a calibration")

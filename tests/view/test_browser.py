@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ncap.circuits.animal import animal
+from ncap.doctor import _can_render
 from ncap.recording import record
 from ncap.view.diagram import signal_names
 from ncap.view.replay import write_replay
@@ -265,6 +266,24 @@ def test_a_course_is_driven_by_keys_and_kept_as_a_replay(live, open_tab, tmp_pat
     wait_for_light(kept, "freq.L", 0.1, "drive")
     assert live.complaints == kept.complaints == []
     kept.page.close()
+
+
+def test_a_video_of_what_happened_is_drawn_in_the_background_and_downloaded(live, tmp_path):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
+    if not any(_can_render(name) for name in ("egl", "osmesa")):
+        pytest.skip("neither EGL nor OSMesa is here to draw with")
+    for name in ("reset", "step", "step"):  # a video of a few frames
+        live.page.get_by_role("button", name=name, exact=True).click()
+    with live.page.expect_download(timeout=PATIENCE) as download:
+        live.page.get_by_role("button", name="Video of the last 20 s").click()
+        wait_for_text(live, "body", "while the robot goes on")
+    assert download.value.suggested_filename.endswith(".mp4")
+    download.value.save_as(tmp_path / "walk.mp4")
+    frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "walk.mp4"))
+    assert frames >= 2
+    assert seconds == pytest.approx(0.03 * frames, abs=0.05)
+    live.page.get_by_role("button", name="play / pause").click()
+    assert live.complaints == []
 
 
 def test_another_task_and_robot_are_another_world_for_the_same_policy(live):

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -54,6 +55,19 @@ def test_two_policies_stand_side_by_side_and_the_file_has_every_frame(walk, tmp_
     assert count == 10
     assert seconds == pytest.approx(0.3, abs=0.02)
     assert [other.name for other in path.parent.iterdir()] == ["both.mp4"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("drawing")
+def test_a_process_that_has_drawn_can_still_load_triton():
+    if find_spec("triton") is None:
+        pytest.skip("Triton, which PyTorch's builds for NVIDIA cards bring, is not installed")
+    program = (
+        "from ncap.recording import record; from ncap.view.video import frames;"
+        "next(frames([record('zero', 'flat-walk')])); import triton; print('alive')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
 def test_a_wrong_name_is_refused_before_anything_is_drawn(walk, tmp_path):

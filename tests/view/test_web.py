@@ -1,10 +1,13 @@
 import re
+import subprocess
 import time
 from html import escape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from ncap.doctor import _can_render
 from ncap.tasks import find_task
 from ncap.view.beside import beside
 from ncap.view.session import Session
@@ -156,6 +159,101 @@ def test_the_ghost_walks_in_its_lane_and_is_held_in_view_with_the_truth_in_words
     north = beside(robot, np.array([0.0, 1.0]), np.array([3.0, 2.0, 0.3]), lane=0.9)
     assert north.said == "2.0 m to the right"
     assert beside(robot, east, robot, lane=0.9).said == "abreast"
+
+
+class Visitor:
+    """A tab that keeps what the page tells it and sends it."""
+
+    def __init__(self) -> None:
+        self.notices, self.files = [], {}
+
+    def add_notification(self, title, body, **about):
+        self.notices.append(
+            SimpleNamespace(title=title, body=body, **{"color": None, "auto_close_seconds": None} | about)
+        )
+        return self.notices[-1]
+
+    def send_file_download(self, name, content, save_immediately):
+        self.files[name] = content
+
+
+@pytest.fixture
+def visitor(page, monkeypatch):
+    """Somebody who watches, with half a second of walking behind the robot."""
+    visitor = Visitor()
+    monkeypatch.setattr(page._server, "get_clients", lambda: {7: visitor})
+    monkeypatch.setattr(page._drawing, "move", lambda: None)
+    page.session.change(paused=True)
+    for _ in range(17):
+        page.session.step()
+    return visitor
+
+
+@pytest.mark.slow
+def test_a_video_is_drawn_while_the_robot_walks_on(page, visitor, tmp_path):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
+    if not any(_can_render(name) for name in ("egl", "osmesa")):
+        pytest.skip("neither EGL nor OSMesa is here to draw with")
+    page._panel.order("video", 7)
+    page.run(0.05)
+    (notice,) = visitor.notices
+    assert notice.loading
+    page.session.change(paused=False)
+    begin = page.session.time
+    page._panel.order("video", 7)
+    page.run(0.3)
+    assert "one at a time" in visitor.notices[1].body
+    assert page.session.time > begin
+    assert visitor.files == {}
+    run_until(page, lambda: not notice.loading)
+    assert notice.body == "untrained.mp4 is in your downloads."
+    (tmp_path / "untrained.mp4").write_bytes(visitor.files["untrained.mp4"])
+    count, seconds = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "untrained.mp4"))
+    assert (count, seconds) == (17, pytest.approx(17 * 0.03, abs=0.03))  # what had happened when it was asked for
+
+
+def test_a_video_without_its_extra_is_refused_with_the_line_that_installs_it(page, visitor, monkeypatch):
+    monkeypatch.setattr("ncap.view.filming.find_spec", lambda name: None)
+    page._panel.order("video", 7)
+    page.run(0.05)
+    (notice,) = visitor.notices
+    assert (notice.title, notice.color) == ("Not possible", "red")
+    assert notice.body.startswith("a video needs the extra video: ")
+    assert "pip install" in notice.body
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [("import sys; sys.exit('no back end')", "the video failed: no back end"), ("pass", "its process was ended")],
+)
+def test_a_video_that_fails_says_why_and_leaves_nothing_behind(page, visitor, monkeypatch, tmp_path, program, said):
+    pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **rest: popen([words[0], "-c", program], **rest))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    page._panel.order("video", 7)
+    page.run(0.05)
+    run_until(page, lambda: not visitor.notices[0].loading)
+    assert visitor.notices[0].title == "No video"
+    assert said in visitor.notices[0].body
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_video_for_a_visitor_who_left_is_given_up(page, visitor, monkeypatch, tmp_path):
+    pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
+    popen, begun = subprocess.Popen, []
+
+    def sleeper(words, **rest):
+        begun.append(popen([words[0], "-c", "import time; time.sleep(600)"], **rest))
+        return begun[0]
+
+    monkeypatch.setattr(subprocess, "Popen", sleeper)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    page._panel.order("video", 7)
+    page.run(0.05)
+    monkeypatch.setattr(page._server, "get_clients", dict)
+    run_until(page, lambda: begun[0].returncode is not None)
+    assert list(tmp_path.iterdir()) == []
 
 
 class Visit:

@@ -202,11 +202,12 @@ class Stage:
             for site in spec.sites_of(row):
                 self.bias_index[sites.index(site), i] = number[row, spec.plan.part_of(site, row.tied_by)]
         kinds = dict.fromkeys(type(row.unit) for row in rows)
-        self._groups: list[tuple[list[int], Group]] = []
+        self.groups: list[tuple[list[int], Group]] = []
+        """Columns of the neurons of each type within a site, and their units."""
         for kind in kinds:
             columns = [i for i, row in enumerate(rows) if type(row.unit) is kind]
             units = [rows[i].unit for i in columns]
-            self._groups.append((columns, units[0].group(units, spec.dt)))
+            self.groups.append((columns, units[0].group(units, spec.dt)))
 
     def weights_from(self, numbers: Array) -> tuple[Array, Array]:
         """(weights (..., site, neuron, source), biases (..., site, neuron)) from the table's numbers (..., K)."""
@@ -216,10 +217,10 @@ class Stage:
     def respond(self, signals: Array, weights: tuple[Array, Array]) -> Array:
         """Outputs (P, site, neuron) to signals (P, M)."""
         drive: Array = np.matmul(weights[0], signals[:, self.arriving][..., None])[..., 0] + weights[1]
-        if len(self._groups) == 1:
-            return self._groups[0][1].step((), drive)[1]
+        if len(self.groups) == 1:
+            return self.groups[0][1].step((), drive)[1]
         output: Array = np.empty_like(drive)
-        for columns, group in self._groups:
+        for columns, group in self.groups:
             output[..., columns] = group.step((), drive[..., columns])[1]
         return output
 

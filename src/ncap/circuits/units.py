@@ -245,8 +245,8 @@ class SumGroup:
 
     def __init__(self, units: Sequence[SumUnit]) -> None:
         limits = np.array([np.inf if unit.limit is None else unit.limit for unit in units])
-        self._bounded = np.isfinite(limits)
-        self._limit = np.where(self._bounded, limits, 1.0)
+        self.bounded = np.isfinite(limits)
+        self.limit = np.where(self.bounded, limits, 1.0)
 
     def start(self, individuals: int, rng: np.random.Generator | None) -> UnitState:
         """Nothing is remembered."""
@@ -254,10 +254,10 @@ class SumGroup:
 
     def step(self, state: UnitState, drive: Array) -> tuple[UnitState, Array]:
         """((), the drive (…, n) within its limits)."""
-        if not self._bounded.any():
+        if not self.bounded.any():
             return (), drive
-        limited: Array = self._limit * np.tanh(drive / self._limit)
-        return (), limited if self._bounded.all() else np.where(self._bounded, limited, drive)
+        limited: Array = self.limit * np.tanh(drive / self.limit)
+        return (), limited if self.bounded.all() else np.where(self.bounded, limited, drive)
 
 
 class RectifierGroup:

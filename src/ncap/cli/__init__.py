@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ncap import __version__
-from ncap.cli import circuit, experiments, learning, machine, robot, view  # noqa: F401 - registers their commands
+from ncap.cli import circuit, experiments, export, learning, machine, robot, view  # noqa: F401 - registers their commands
 from ncap.cli.app import app, check_words
 from ncap.errors import UserError
 from ncap.threads import pin_process

@@ -28,13 +28,18 @@ ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "tanh": np.tanh,
 }
 """Activation functions of hidden layers: ReLU under evolution and D4PG, tanh under PPO."""
+OUTPUTS: Final[dict[str, Callable[[Array], Array]]] = {
+    "tanh": np.tanh,
+    "clip": lambda x: np.minimum(np.maximum(x, -1.0), 1.0),
+}
+"""What keeps actions in [-1, 1]."""
 MOST_WEIGHTS: Final = 10_000_000
 """More are refused before anything is allocated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MLPPolicy:
-    """Hidden layers and a tanh at the end. Observations are normalised by a mean and a standard deviation."""
+    """Hidden layers, then a tanh or a clip. Observations are normalised by a mean and a standard deviation."""
 
     hidden: tuple[int, ...] = (256, 256)
     mean: tuple[float, ...] = ()
@@ -43,6 +48,8 @@ class MLPPolicy:
     """Standard deviation of every observation; empty: 1."""
     activation: str = "relu"
     """Activation function of the hidden layers: relu or tanh."""
+    output: str = "tanh"
+    """What keeps actions in [-1, 1]: tanh, or clip as of stable-baselines3's PPO."""
     senses: int = math.prod(LEGS_AND_SENSES)
     """Observations, of all legs together."""
     wishes: int = 0
@@ -55,6 +62,8 @@ class MLPPolicy:
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise unknown_name("activation", self.activation, ACTIVATIONS)
+        if self.output not in OUTPUTS:
+            raise unknown_name("output", self.output, OUTPUTS)
         if any(size < 1 for size in self.hidden):
             raise UserError(f"hidden layers need at least one unit each, not {self.hidden}")
         sizes = (self.inputs, *self.hidden, math.prod(self.joints))
@@ -101,7 +110,7 @@ class MLPController:
         self.scale = 1.0 / np.array(policy.std or (1.0,) * policy.inputs)
         self._senses, self._wishes = policy.senses, policy.wishes
         self._joints, self._individuals = policy.joints, len(theta)
-        self.activate = ACTIVATIONS[policy.activation]
+        self.activate, self.finish = ACTIVATIONS[policy.activation], OUTPUTS[policy.output]
         weights = list(policy.space.unpack(theta).values())
         self.layers = list(zip(weights[0::2], weights[1::2], strict=True))
 
@@ -116,7 +125,7 @@ class MLPController:
         values = (felt - self.mean) * self.scale
         for i, (weight, bias) in enumerate(self.layers):
             values = np.matmul(weight, values[..., None])[..., 0] + bias
-            values = np.tanh(values) if i == len(self.layers) - 1 else self.activate(values)
+            values = self.finish(values) if i == len(self.layers) - 1 else self.activate(values)
         return None, values.reshape(len(felt), *self._joints)
 
     def _wish(self, command: Command | None, individuals: int) -> Array:

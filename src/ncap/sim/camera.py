@@ -1,6 +1,8 @@
 """Pictures of a robot in its world, without a display."""
 
 import warnings
+from contextlib import suppress
+from importlib import import_module
 
 import mujoco
 import numpy as np
@@ -23,6 +25,7 @@ class Camera:
         self.model, self.trunk_id = model, trunk_id
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         model.vis.map.znear, model.vis.map.zfar = (metres / model.stat.extent for metres in SEEN)
+        _load_before_drawing()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # GLFW warns of what the error below says better
@@ -50,3 +53,13 @@ class Camera:
     def close(self) -> None:
         """Give the drawing context back."""
         self._renderer.close()
+
+
+def _load_before_drawing() -> None:
+    """Load Triton, where it is installed, before Mesa's drivers.
+
+    PyTorch's builds for NVIDIA cards bring it, and load it when an optimiser is made. Both contain LLVM: the process
+    ends with a segmentation fault if Triton comes second (3.7.1, Mesa's software renderer).
+    """
+    with suppress(Exception):  # without it, or with a broken one, nothing is lost
+        import_module("triton")

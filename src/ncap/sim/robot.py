@@ -36,9 +36,9 @@ TILT: Final = 0.5
 """Roll or pitch that maps to ±1, rad."""
 TILT_RATE: Final = 2.0
 """Roll or pitch rate that maps to ±1, rad/s."""
-_FULL: Final = np.array([TILT, TILT_RATE, TILT, TILT_RATE])
+POSTURE_FULL: Final = np.array([TILT, TILT_RATE, TILT, TILT_RATE])
 """Roll, its rate, pitch and its rate that map to ±1."""
-_SINKS: Final = np.array(
+SINKS: Final = np.array(
     [
         [1.0 if leg in QUADRUPED.groups[group][part] else -1.0 for group, part in (("side", "R"), ("girdle", "fore"))]
         for leg in LEGS
@@ -198,8 +198,8 @@ class Robot:
         posture = np.empty((len(up), POSTURE))
         posture[:, 0], posture[:, 2] = roll_of(up), pitch_of(up)
         posture[:, 1::2] = angular_velocity[:, :2]
-        posture /= _FULL
-        np.multiply(posture[:, None], _SINKS, out=result[..., SENSES:])
+        posture /= POSTURE_FULL
+        np.multiply(posture[:, None], SINKS, out=result[..., SENSES:])
         np.maximum(result, -1.0, out=result)
         return np.minimum(result, 1.0, out=result)
 

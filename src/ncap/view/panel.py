@@ -127,6 +127,12 @@ class Panel:
                 "Save the last 20 s", hint="A replay: one file that opens in any browser, without network and ncap."
             )
             save.on_click(lambda event: self.order("save", event.client_id))
+            film = gui.add_button(
+                "Video of the last 20 s",
+                hint="An MP4 to show anywhere. It takes a while; the robot goes on.",
+                color="gray",
+            )
+            film.on_click(lambda event: self.order("video", event.client_id))
             tour = gui.add_button("Tour", hint="What can be done on this page, in four steps.", color="gray")
             tour.on_click(lambda _: self.order("tour", "begin"))
         with gui.add_folder("World", expand_by_default=False):

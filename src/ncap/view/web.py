@@ -21,6 +21,7 @@ from ncap.trained import shipped_policies
 from ncap.view import instruments
 from ncap.view.diagram import Diagram, brightness
 from ncap.view.drawing import Drawing
+from ncap.view.filming import Films
 from ncap.view.looks import STYLE, look_over, set_stage
 from ncap.view.panel import CLICK, Panel
 from ncap.view.replay import replay_page
@@ -37,6 +38,8 @@ INSTRUMENTS_EVERY: Final = 0.12
 """Real time between two updates of strips and numbers, s."""
 BACKLOG: Final = 0.25
 """Real time by which the simulation may be late before the lost time is given up, s."""
+FILMS_EVERY: Final = 0.5
+"""Real time between two looks at a video that is being made, s."""
 REFUSALS_EVERY: Final = 10.0
 """Real time between two lines about visitors who were refused, s."""
 LONGEST_REASON: Final = 200
@@ -65,7 +68,8 @@ class Page:
             raise missing_extra("the live page", "view") from None
         self.session, self.stopping = session, False
         self.door = Door(host, port)
-        self._told = time.perf_counter()
+        self._told = self._looked = time.perf_counter()
+        self._films = Films()
         with redirect_stdout(StringIO()), self.door.around(viser.__version__):  # viser prints a long greeting
             self._server: Any = viser.ViserServer(host=host, port=self.door.port, label="ncap", verbose=False)
         self.address = self.door.address
@@ -133,6 +137,9 @@ class Page:
                 read, late = now, False
                 self._publish()
             self._drawing.end_push(now)
+            if now - self._looked > FILMS_EVERY:
+                self._looked = now
+                self._films.look(list(self._server.get_clients().values()))
             if now - self._told > REFUSALS_EVERY:
                 self._tell_refusals()
             time.sleep(max(0.0, min(due - time.perf_counter(), 0.01)))
@@ -143,6 +150,7 @@ class Page:
 
     def close(self) -> None:
         """Stop serving."""
+        self._films.close()
         with redirect_stdout(StringIO()):
             self._server.stop()
         self._tell_refusals()
@@ -186,12 +194,17 @@ class Page:
         for client in self._server.get_clients().values():
             client.add_notification(title, text, color=colour, auto_close_seconds=6.0)
 
-    def _save(self, visitor: int) -> None:
-        """Send a visitor the last seconds as a replay."""
+    def _save(self, visitor: int, kind: str) -> None:
+        """Send a visitor the last seconds: as a replay now, as a video when it is drawn."""
         client = self._server.get_clients().get(visitor)
-        if client is not None:
-            name = re.sub(r"[^\w.-]+", "-", Path(self.session.controls.policy).name).strip("-.") or "walk"
-            client.send_file_download(f"{name}.html", replay_page(self.session.recording()), save_immediately=True)
+        if client is None:
+            return
+        name = re.sub(r"[^\w.-]+", "-", Path(self.session.controls.policy).name).strip("-.") or "walk"
+        recording = self.session.recording()
+        if kind == "video":
+            self._films.begin(recording, client, f"{name}.mp4")
+        else:
+            client.send_file_download(f"{name}.html", replay_page(recording), save_immediately=True)
 
     def _execute(self, kind: str, what: Any) -> None:
         session = self.session
@@ -207,8 +220,8 @@ class Page:
             session.change(without=(*(name for name in without if name != what), what))
         elif kind == "heal":
             session.change(without=tuple(name for name in without if name != what))
-        elif kind == "save":
-            self._save(what)
+        elif kind in ("save", "video"):
+            self._save(what, kind)
         elif kind == "tour":
             self._tour.turn(what)
         elif kind == "course":
