@@ -102,7 +102,8 @@ def test_variable_speed_is_part_of_every_scale_although_its_task_is_none_of_the_
 
 def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_alone(tmp_path, capsys):
     only = replace(TINY, contenders=("ncap",))
-    row = {"task": "flat-walk", "seed": 0, "episodes": 1, "return_mean": 0.5, "test_return": 0.5}
+    row = {"task": "flat-walk", "seed": 0, "episodes": 1, "return_mean": 0.5, "test_return": 0.5, "falls": 0}
+    row |= {"gait": "none", "gait_share": 1, "rhythm_ratio": "", "cost_of_transport": 1}
     ours = row | {"policy": "ncap", "return_mean": -1.0}
     theirs = [row | {"policy": "mlp-ppo", "steps": steps, "cpu_seconds": steps} for steps in (0, 100)]
     write_table(tmp_path / "performance.csv", theirs)
