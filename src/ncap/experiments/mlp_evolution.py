@@ -25,10 +25,10 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "32 candidates": {"sigma": 0.1, "population": 32},
     "16 candidates": {"sigma": 0.1, "population": 16},
     "as released": {"preset": "released"},
-    "ranks": {"preset": "ranks", "population": 64},
-    "decay 0.01": {"preset": "decay", "population": 64},
-    "no normaliser": {"preset": "raw", "population": 64},
-    "episodes of 5 s": {"sigma": 0.1, "population": 64, "training_seconds": 5.0},
+    "32 candidates, ranks": {"preset": "ranks"},
+    "32 candidates, decay 0.01": {"preset": "decay"},
+    "32 candidates, no normaliser": {"preset": "raw"},
+    "32 candidates, episodes of 5 s": {"sigma": 0.1, "population": 32, "training_seconds": 5.0},
     "32 candidates, σ 0.05": {"sigma": 0.05, "population": 32},
     "32 candidates, σ 0.2": {"sigma": 0.2, "population": 32},
 }
@@ -42,10 +42,12 @@ PLAN: Final = (
     *((*_FIRST, name) for name in ("σ 0.1", "σ 0.05", "σ 0.2", "32 candidates", "16 candidates")),
     *((*case, "32 candidates") for case in _OTHERS),
     *((*case, "as released") for case in _PAPERS),
-    *((*_FIRST, name) for name in ("ranks", "no normaliser", "decay 0.01", "episodes of 5 s")),
-    *((*case, f"32 candidates, σ {sigma}") for sigma in (0.2, 0.05) for case in _OTHERS),
+    *((*_FIRST, f"32 candidates, {change}") for change in ("ranks", "no normaliser", "decay 0.01", "episodes of 5 s")),
+    *((*case, f"32 candidates, σ {sigma}") for case in _OTHERS for sigma in (0.2, 0.05)),
 )
 """(task, policy, condition) in the order in which they are trained."""
+HALF: Final = ("as released", *(name for name in CONDITIONS if name.startswith("32 candidates, ") and "σ" not in name))
+"""Conditions that are given half of the steps: by then the default has learned, or nothing has moved."""
 CASE: Final = ("task", "policy", "condition")
 """Columns that name a case in both tables."""
 SUMMARY: Final = "mlp-evolution.csv"
@@ -84,7 +86,8 @@ def trainings(task: str, size: str, condition: str, scale: Scale) -> list[Traini
     settings = CONDITIONS[condition]
     one = Training(task=task, policy=size, episode_seconds=scale.test_seconds, **settings)
     steps = one.evolution.population * one.candidate_episodes * one.practice.steps
-    return [replace(one, epochs=1 + scale.mlp_steps // steps, seed=seed).filled() for seed in range(scale.seeds)]
+    given = scale.mlp_steps // (2 if condition in HALF else 1)
+    return [replace(one, epochs=1 + given // steps, seed=seed).filled() for seed in range(scale.seeds)]
 
 
 def plateau(curve: Curve) -> int:
