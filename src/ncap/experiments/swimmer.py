@@ -121,7 +121,7 @@ def _figure(points: list[dict[str, str]], lengths: list[dict[str, str]], path: P
             )
     learning.set(xscale="log", xlabel="control steps", ylabel="test return", ylim=(0, 1.02), title="6 links")
     learning.xaxis.set_major_formatter(lambda steps, _: f"{steps:,.0f}")
-    learning.legend(frameon=False, fontsize=8, loc="lower right")
+    learning.legend(frameon=False, fontsize=8, loc="center left")
     names = list(dict.fromkeys(row["weights"] for row in lengths))
     trained = next((name for name in names if name != "untrained"), None)
     for name in names:
