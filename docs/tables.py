@@ -41,7 +41,10 @@ class Cells(string.Formatter):
         """A cell as its format says."""
         if value == "":
             return "–"
-        return format(float(str(value)), spec) if spec else str(value)
+        try:
+            return format(float(str(value)), spec) if spec else str(value)
+        except ValueError:
+            return str(value)  # such as "never"
 
 
 def table(rows: list[dict[str, str]], columns: list[str]) -> str:

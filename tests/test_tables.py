@@ -18,11 +18,11 @@ def test_tables_in_the_pages_are_those_of_the_files():
 
 
 def test_a_table_has_the_rows_that_are_asked_for_in_the_formats_that_are_asked_for(tmp_path):
-    (tmp_path / "t.csv").write_text("task,seed,x,gait\nwalk,0,0.98765,\nrun,0,0.5,trot\nwalk,10,1,walk\n")
+    (tmp_path / "t.csv").write_text("task,seed,x,gait\nwalk,0,0.98765,\nrun,0,0.5,trot\nwalk,10,never,walk\n")
     page = tmp_path / "page.md"
     comment = "<!-- table: t.csv where task=walk\nseed: {seed}\nx: {x:.2f} m\ngait: {gait}\n-->\n"
     page.write_text(f"Before.\n\n{comment}| old |\n\nAfter.\n")
-    expected = "| seed | x | gait |\n| --- | --- | --- |\n| 0 | 0.99 m | – |\n| 10 | 1.00 m | walk |\n"
+    expected = "| seed | x | gait |\n| --- | --- | --- |\n| 0 | 0.99 m | – |\n| 10 | never m | walk |\n"
     text = tables.filled(page)
     assert text.split("-->\n")[1] == expected + "\nAfter.\n"
     page.write_text(text)
