@@ -2,7 +2,8 @@
 
 Two tables hold everything that the figures need: the learning curves (performance.csv) and what was measured on
 held-out episodes (final.csv). They are written anew after every seed, so that a computation that is stopped leaves what
-it has. The trained policies are kept beside them, those of large networks for the best seed only.
+it has, and what stands in them is not done again, whoever did it. The trained policies are kept beside them, those of
+large networks for the best seed only.
 """
 
 from pathlib import Path
@@ -46,11 +47,18 @@ def run(library: Library, scale: Scale, out: Path) -> None:
 
 
 def train_and_tabulate(library: Library, scale: Scale, out: Path) -> None:
-    """Train one seed of every policy and task after the other, and write the tables after each."""
-    wanted = trainings(scale)
+    """Train what is not in the tables, one seed of every policy and task after the other, and write them after each."""
+    done = _tabulated(out, scale.episodes)
+    wanted = {key: training for key, training in trainings(scale).items() if key not in done}
     for seed in sorted({key[2] for key in wanted}):
         library.train([training for key, training in wanted.items() if key[2] == seed])
         tabulate(library, scale, out)
+
+
+def _tabulated(out: Path, episodes: int) -> set[tuple[str, str, int]]:
+    """Task, policy and seed of the runs in a folder's tables that were measured in as many episodes."""
+    rows = read_table(out / FINAL) if (out / FINAL).exists() else []
+    return {(row["task"], row["policy"], int(row["seed"])) for row in rows if int(row["episodes"]) == episodes}
 
 
 def tabulate(library: Library, scale: Scale, out: Path) -> None:
