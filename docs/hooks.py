@@ -60,7 +60,7 @@ def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
 
 
 def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
-    """Lead links between files of the repository to where the site keeps them; put in replays and the commands' help."""
+    """Lead links to where the site keeps their files, and put in replays and the commands' help."""
     del config, files
     source, here = Path(page.file.abs_src_path or ""), Path(page.file.src_uri).parent
 
