@@ -27,7 +27,6 @@ from ncap.bench import (
 from ncap.policies.mlp import MLPPolicy
 from ncap.rollouts import Arena
 from ncap.sim.simulation import Simulation
-from ncap.sim.world import PHYSICS
 
 REPETITIONS = 3
 STEPS = {16: 60, POPULATION: 30, 256: 8}
@@ -54,7 +53,7 @@ def main() -> None:
     print_shares()
     print_populations()
     print_memory()
-    print_parts({physics: parts(physics) for physics in PHYSICS})
+    print_parts({physics: parts(physics) for physics in SHARES})
 
 
 def print_rates() -> None:
@@ -184,7 +183,7 @@ def draw(found: dict[str, dict[str, float]]) -> None:
 
 if __name__ == "__main__":
     if "--plot" in sys.argv[1:]:
-        measured = {physics: parts(physics) for physics in PHYSICS}
+        measured = {physics: parts(physics) for physics in SHARES}
         print_parts(measured)
         draw(measured)
     else:

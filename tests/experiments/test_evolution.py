@@ -58,25 +58,28 @@ def test_runs_of_different_optimisers_do_not_meet_in_one_folder(tmp_path, monkey
     assert (one.epochs, one.episodes, one.training_seconds) == (96 // 8 + 1, 3, 5.0)
 
 
-def test_settings_of_mlps_are_given_the_same_steps_and_begin_with_what_zero_weights_do(tmp_path, monkeypatch):
+def test_settings_of_mlps_are_given_their_steps_and_begin_with_what_zero_weights_do(tmp_path, monkeypatch):
     scale = replace(SCALES["smoke"], seeds=1, tasks=("flat-walk",), test_seconds=0.6, mlp_steps=160)
-    plan = (("flat-walk", "mlp:4x4", "32 candidates"), ("flat-walk", "mlp:4x4", "no normaliser"))
-    small = {
-        name: mlp_evolution.CONDITIONS[name] | {"population": n} for (_, _, name), n in zip(plan, (4, 8), strict=True)
-    }
+    plan = (("flat-walk", "mlp:4x4", "32 candidates"), ("flat-walk", "mlp:4x4", "32 candidates, no normaliser"))
+    small = {name: mlp_evolution.CONDITIONS[name] | {"population": 4} for _, _, name in plan}
     monkeypatch.setattr(mlp_evolution, "CONDITIONS", small)
     monkeypatch.setattr(mlp_evolution, "PLAN", plan)
     mlp_evolution.run(library(tmp_path), scale, tmp_path)
     rows = read_table(tmp_path / "mlp-evolution.csv")
-    assert [row["condition"] for row in rows] == ["32 candidates", "no normaliser"]
-    assert [float(row["steps"]) for row in rows] == [160, 160]  # two epochs of 4 times 20 steps, one of 8 times 20
+    assert [row["condition"] for row in rows] == [name for _, _, name in plan]
+    assert [float(row["steps"]) for row in rows] == [
+        160,
+        80,
+    ]  # two epochs of 4 times 20 steps before the last test, one
     assert {row["steps_to_0.9"] for row in rows} == {"never"}
-    raw = load(tmp_path / "mlp-evolution/no-normaliser/runs/flat-walk-mlp-4x4-0").policy
+    raw = load(tmp_path / "mlp-evolution/32-candidates,-no-normaliser/runs/flat-walk-mlp-4x4-0").policy
     usual = load(tmp_path / "mlp-evolution/32-candidates/runs/flat-walk-mlp-4x4-0").policy
     assert raw.mean == ()
     assert usual.hidden == raw.hidden == (4, 4)
     curves = read_table(tmp_path / "mlp-evolution-curves.csv")
-    assert [row["condition"] for row in curves] == ["32 candidates"] * 3 + ["no normaliser"] * 2  # before every epoch
+    assert [row["condition"] for row in curves] == ["32 candidates"] * 3 + [
+        "32 candidates, no normaliser"
+    ] * 2  # before every epoch
     monkeypatch.setattr(mlp_evolution, "play", lambda *_: pytest.fail("it was trained again"))
     mlp_evolution.run(library(tmp_path / "elsewhere"), scale, tmp_path)
     assert read_table(tmp_path / "mlp-evolution.csv") == rows

@@ -100,11 +100,12 @@ def plateau(curve: Curve) -> int:
 
 def _row(found: list[Curve]) -> dict[str, object]:
     needed = [curve.until_learned("steps") for curve in found]
+    seconds = np.median([curve.until_learned("cpu_seconds") for curve in found])
     reached = [plateau(curve) for curve in found]
     return {
         "seeds": len(found),
         "steps_to_0.9": ", ".join("never" if np.isinf(n) else f"{n:.0f}" for n in needed),
-        "cpu_seconds_to_0.9": np.median([curve.until_learned("cpu_seconds") for curve in found]),
+        "cpu_seconds_to_0.9": seconds if np.isfinite(seconds) else "never",
         "best": np.mean([curve.returns.max() for curve in found]),
         "plateau_steps": np.median([c.steps[i] for c, i in zip(found, reached, strict=True)]),
         "plateau_cpu_seconds": np.median([c.cpu_seconds[i] for c, i in zip(found, reached, strict=True)]),

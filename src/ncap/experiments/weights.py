@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from ncap.analysis import plots
 from ncap.experiments.library import Library, Scale
+from ncap.experiments.performance import player
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.report.weights import circuit_weights, network_weights
@@ -18,8 +19,8 @@ TASK: Final = "flat-walk"
 def run(library: Library, scale: Scale, out: Path) -> None:
     """Train what is missing, then draw the weights of the first seed."""
     for name in ("ncap", "mlp-evolution"):
-        (place,) = library.train(scale.trainings(TASK, name)[:1])
-        _save(load(place), out / f"weights-{name}.png")
+        first = scale.trainings(TASK, name)[0]
+        _save(load(player(library, first, name, out)), out / f"weights-{name}.png")
 
 
 @plots.styled
