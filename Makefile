@@ -43,8 +43,8 @@ bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "Open out/site/index.html"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open out/site/index.html. To search in it: $(BIN)/python -m http.server --directory out/site, http://localhost:8000"
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,7 @@
-"""What the site adds to the pages: files of the repository that they link to, the commands' help, replays in 3-D."""
+"""What the site adds to the pages: files of the repository that they link to, the commands' help, replays in 3-D.
+
+Blocks of commands get a language, so that their comments are coloured and their lines wrap where the window is narrow.
+"""
 
 import contextlib
 import io
@@ -26,6 +29,8 @@ REPLAYS: Final = "replays"
 """Folder of the site with these."""
 WIDTH: Final = "100"
 """Columns of a command's help."""
+TO_TYPE: Final = re.compile(r"^```\n(?=(?:ncap|pip|make|python3?|source|ray|wheel=|\.venv/)\b)", re.MULTILINE)
+"""The beginning of a block without a language that somebody types into a terminal."""
 
 
 def target_of(source: Path, link: str) -> Path | None:
@@ -55,7 +60,7 @@ def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
 
 
 def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
-    """Lead links between files of the repository to where the site keeps them, and put in the commands' help."""
+    """Lead links to where the site keeps their files, and put in replays and the commands' help."""
     del config, files
     source, here = Path(page.file.abs_src_path or ""), Path(page.file.src_uri).parent
 
@@ -67,7 +72,7 @@ def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", fil
         where = os.path.relpath(f"{REPLAYS}/{name_of(match[1])}", here)
         return f'<iframe class="replay" src="{where}" title="ncap replay {match[1]}" loading="lazy"></iframe>'
 
-    markdown = REPLAY.sub(framed, LINK.sub(kept, markdown))
+    markdown = TO_TYPE.sub("```sh\n", REPLAY.sub(framed, LINK.sub(kept, markdown)))
     return markdown.replace(COMMANDS, "\n".join(commands()) if COMMANDS in markdown else "")
 
 

@@ -215,7 +215,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("material", reason="needs the extra docs")
     pytest.importorskip("mkdocstrings", reason="needs the extra docs")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, check=False, env={"NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
