@@ -29,7 +29,6 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "32 candidates, decay 0.01": {"preset": "decay"},
     "32 candidates, no normaliser": {"preset": "raw"},
     "32 candidates, episodes of 5 s": {"sigma": 0.1, "population": 32, "training_seconds": 5.0},
-    "32 candidates, σ 0.05": {"sigma": 0.05, "population": 32},
     "32 candidates, σ 0.2": {"sigma": 0.2, "population": 32},
 }
 """Settings of Training by the names in table and figure: the first, and what is changed of it."""
@@ -43,7 +42,7 @@ PLAN: Final = (
     *((*case, "32 candidates") for case in _OTHERS),
     *((*case, "as released") for case in _PAPERS),
     *((*_FIRST, f"32 candidates, {change}") for change in ("ranks", "no normaliser", "decay 0.01", "episodes of 5 s")),
-    *((*case, f"32 candidates, σ {sigma}") for case in _OTHERS for sigma in (0.2, 0.05)),
+    *((*case, "32 candidates, σ 0.2") for case in _OTHERS),
 )
 """(task, policy, condition) in the order in which they are trained."""
 HALF: Final = ("as released", *(name for name in CONDITIONS if name.startswith("32 candidates, ")))
