@@ -64,6 +64,7 @@ _STYLE: Final = {
     "figure.titlesize": 12,
     "savefig.dpi": 150,
     "svg.fonttype": "none",
+    "svg.hashsalt": "ncap",  # the same figure, the same file
     "text.parse_math": False,  # a name with dollars is a name
 }
 
