@@ -26,7 +26,7 @@ CHECKED: Final = 200
 """Control steps in which the exported policy is compared with ours."""
 TOLERANCE: Final = 1e-6
 """Largest difference of an action, or of a state, that is let through."""
-OURS: Final = {"format", "inputs", "action", "sha256"}
+CONTRACT_HAS: Final = {"format", "inputs", "action", "sha256"}
 """Entries by which a contract is known."""
 
 
@@ -72,7 +72,7 @@ def _check_free(path: Path) -> None:
         found = read_json(path)
     except UserError:
         found = None
-    if not isinstance(found, dict) or not found.keys() >= OURS:
+    if not isinstance(found, dict) or not found.keys() >= CONTRACT_HAS:
         raise UserError(f"{path} would become the contract, but is another file: choose another name by --out")
 
 
