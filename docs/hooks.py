@@ -29,7 +29,7 @@ REPLAYS: Final = "replays"
 """Folder of the site with these."""
 WIDTH: Final = "100"
 """Columns of a command's help."""
-TO_TYPE: Final = re.compile(r"^```\n(?=(?:ncap|pip|make|python3?|source|ray|wheel=|\.venv/)\b)", re.MULTILINE)
+TO_TYPE: Final = re.compile(r"^```\n(?=(?:ncap|pip|make|python3?|source|ray)\b|wheel=|\.venv/)", re.MULTILINE)
 """The beginning of a block without a language that somebody types into a terminal."""
 
 

@@ -78,8 +78,10 @@ def filled(page: Path) -> str:
 
     def new_value(found: re.Match[str]) -> str:
         comment, name, where, form, end = found.groups()
-        (row,) = rows_where(page.parent / name, where)
-        return comment + Cells().vformat(form, (), row) + end
+        rows = rows_where(page.parent / name, where)
+        if len(rows) > 1:
+            raise SystemExit(f"{name} has {len(rows)} rows where {where}, but a number is of one")
+        return comment + Cells().vformat(form, (), rows[0]) + end
 
     return VALUE.sub(new_value, TABLE.sub(new_table, page.read_text("utf-8")))
 

@@ -179,3 +179,59 @@ def test_what_is_no_plain_mlp_of_our_environments_is_refused_in_a_sentence(env, 
     }.items():
         with pytest.raises(UserError, match=said):
             load(tmp_path / f"{name}.zip")
+
+
+def weights_saved(**more) -> bytes:
+    """What torch writes of a small actor with other arrays in place of some, or beside them."""
+    usual = {
+        "mlp_extractor.policy_net.0.weight": torch.ones(8, 40),
+        "mlp_extractor.policy_net.0.bias": torch.zeros(8),
+        "action_net.weight": torch.ones(12, 8),
+        "action_net.bias": torch.zeros(12),
+    }
+    content = io.BytesIO()
+    torch.save(usual | {name.replace("__", "."): value for name, value in more.items()}, content)
+    return content.getvalue()
+
+
+def written(path, policy: bytes, data: bytes = b"{}"):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("data", data)
+        file.writestr("policy.pth", policy)
+    return path
+
+
+def unpacked_to(size: int) -> bytes:
+    """A zip file of a few kilobytes, or less, with a part of this many bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.pkl", bytes(size))
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (lambda: weights_saved(action_net__weight=torch.ones(12, 8).to_sparse()), "Sparse"),
+        (lambda: weights_saved(action_net__weight=torch.ones(12, 8, dtype=torch.complex64)), "complex numbers"),
+        (lambda: weights_saved(value=torch.empty(3, device="meta")), "meta"),
+        # 4 bytes of the file that stand for 128 GB, and some that unpack to more than a file of ours may have
+        (lambda: weights_saved(value=torch.zeros(1).expand(2**17, 2**17)), "more than 33554432 numbers"),
+        (lambda: unpacked_to(65 * 2**20), "unpacked, it is larger than any file of ours"),
+        (lambda: weights_saved(features_extractor__linear__weight=torch.eye(40)), "a features extractor with weights"),
+    ],
+)
+def test_arrays_that_are_no_plain_mlps_are_refused_before_they_are_copied(policy, said, tmp_path):
+    assert load(written(tmp_path / "good.zip", weights_saved())).policy.hidden == (8,)
+    with pytest.raises(UserError, match=said):
+        load(written(tmp_path / "bad.zip", policy()))
+
+
+def test_a_file_whose_packing_is_damaged_is_refused_in_a_sentence(tmp_path):
+    path = written(tmp_path / "damaged.zip", weights_saved(), data=b"{" + 1000 * b" " + b"}")
+    content = bytearray(path.read_bytes())
+    packed = content.index(b"data") + len("data")
+    content[packed : packed + 10] = 10 * b"\xff"  # a kind of block that deflate does not have
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="is no model of stable-baselines3"):
+        load(path)

@@ -39,3 +39,6 @@ def test_a_number_in_a_sentence_is_that_of_the_file(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("It has <!-- value: t.csv where task=walk\nseed!=0: {x:.2f} -->0.9<!-- / --> and more.")
     assert tables.filled(page).endswith("{x:.2f} -->0.50<!-- / --> and more.")
+    page.write_text("It has <!-- value: t.csv where task=walk: {x:.2f} -->0.9<!-- / --> and more.")
+    with pytest.raises(SystemExit, match=r"t.csv has 2 rows where task=walk, but a number is of one"):
+        tables.filled(page)

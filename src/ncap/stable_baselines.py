@@ -5,11 +5,14 @@ nothing but arrays, and plain entries of its JSON; so it needs torch, but neithe
 action is the one that `model.predict(observation, deterministic=True)` gives.
 """
 
+import io
 import json
+import pickle
 import re
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +24,20 @@ from ncap.plan import QUADRUPED, chain
 from ncap.policies.controller import LEGS_AND_JOINTS, LEGS_AND_SENSES
 from ncap.policies.mlp import MLPPolicy
 
+if TYPE_CHECKING:
+    import torch
+
 Array = NDArray[np.float64]
 
 ENDING: Final = ".zip"
 MOST_LAYERS: Final = 20
+MOST_NUMBERS: Final = MAX_BYTES // 2
+"""Numbers in all arrays of a file together: a file of ours could not hold more, even as float16."""
 _KINDS: Final = (
-    # hidden layers, the last one, activation unless the file says another, what bounds actions
-    (r"mlp_extractor\.policy_net\.(\d+)", "action_net", "tanh", "clip"),  # PPO, A2C
-    (r"actor\.latent_pi\.(\d+)", "actor.mu", "relu", "tanh"),  # SAC
-    (r"actor\.mu\.(\d+)", None, "relu", "tanh"),  # TD3, DDPG
+    # hidden layers up to their number, the last one, activation unless the file says another, what bounds actions
+    ("mlp_extractor.policy_net.", "action_net", "tanh", "clip"),  # PPO, A2C
+    ("actor.latent_pi.", "actor.mu", "relu", "tanh"),  # SAC
+    ("actor.mu.", None, "relu", "tanh"),  # TD3, DDPG
 )
 _ACTIVATIONS: Final = {"Tanh": "tanh", "ReLU": "relu"}
 
@@ -39,7 +47,9 @@ def read_model(path: Path) -> tuple[MLPPolicy, Array]:
     check_regular(path)
     try:
         weights, words = _content(path)
-    except (OSError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+    except UserError:
+        raise
+    except Exception as error:  # junk makes readers fail in many ways
         raise UserError(f"{path} is no model of stable-baselines3 ({str(error) or type(error).__name__})") from None
     try:
         return _policy(weights, words)
@@ -53,32 +63,49 @@ def _content(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         import torch
     except ImportError:
         raise missing_extra("a policy of stable-baselines3", "rl") from None
-    import pickle
 
     with zipfile.ZipFile(path) as file:
-        for name in ("policy.pth", "data"):
-            if file.getinfo(name).file_size > MAX_BYTES:
-                raise ValueError(f"its {name} is larger than any file of ours")
-        words = json.loads(file.read("data"))
-        with file.open("policy.pth") as part:
-            try:
-                found = torch.load(part, map_location="cpu", weights_only=True)
-            except Exception as error:  # junk makes the reader fail in many ways
-                more = isinstance(error, pickle.UnpicklingError)
-                raise ValueError(f"its weights {'are more than arrays' if more else 'cannot be read'}") from None
+        _check_sizes([file.getinfo(name) for name in ("policy.pth", "data")])
+        words, part = json.loads(file.read("data")), io.BytesIO(file.read("policy.pth"))
+    if zipfile.is_zipfile(part):  # as all are that torch writes today
+        with zipfile.ZipFile(part) as inner:
+            _check_sizes(inner.infolist())
+    part.seek(0)
+    try:
+        found = torch.load(part, map_location="cpu", weights_only=True)
+    except Exception as error:
+        more = isinstance(error, pickle.UnpicklingError)
+        raise ValueError(f"its weights {'are more than arrays' if more else 'cannot be read'}") from None
     if not isinstance(words, dict) or not isinstance(found, dict):
         raise ValueError("its parts are no tables")
-    arrays = {str(name): value for name, value in found.items() if isinstance(value, torch.Tensor)}
-    return {name: value.detach().double().numpy() for name, value in arrays.items()}, words
+    return _arrays({str(name): value for name, value in found.items() if isinstance(value, torch.Tensor)}), words
+
+
+def _check_sizes(parts: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse parts that together are larger than any file of ours once they are unpacked."""
+    if sum(part.file_size for part in parts) > MAX_BYTES:
+        raise ValueError("unpacked, it is larger than any file of ours")
+
+
+def _arrays(tensors: "dict[str, torch.Tensor]") -> dict[str, Array]:
+    """The numbers of tensors. One number can stand for many in a file, so they are counted before they are copied."""
+    if sum(tensor.numel() for tensor in tensors.values()) > MOST_NUMBERS:
+        raise ValueError(f"its arrays have more than {MOST_NUMBERS} numbers")
+    if any(tensor.is_complex() for tensor in tensors.values()):
+        raise ValueError("its arrays have complex numbers")
+    return {name: tensor.detach().double().numpy() for name, tensor in tensors.items()}
 
 
 def _policy(weights: dict[str, Array], words: dict[str, Any]) -> tuple[MLPPolicy, Array]:
     """The actor of any algorithm that has a plain MLP."""
+    if any("features_extractor." in name for name in weights):
+        raise UserError("it has a features extractor with weights of its own, so it is no plain MLP")
     for hidden, last, activation, output in _KINDS:
-        found = {match[1] for name in weights if (match := re.fullmatch(rf"{hidden}\.weight", name))}
+        layer = re.compile(rf"{re.escape(hidden)}([0-9]{{1,4}})\.weight")
+        found = {match[1] for name in weights if (match := layer.fullmatch(name))}
         if not found and (last is None or f"{last}.weight" not in weights):
             continue
-        names = [re.sub(r"\\\.", ".", hidden).replace(r"(\d+)", number) for number in sorted(found, key=int)]
+        names = [f"{hidden}{number}" for number in sorted(found, key=int)]
         names += [last] if last else []
         return _mlp(weights, names, _activation(words, activation), _output(words, output))
     raise UserError("it has no actor that is a plain MLP, as the MlpPolicy of PPO, A2C, SAC, TD3 and DDPG is")

@@ -140,11 +140,22 @@ def test_the_twin_waits_for_the_commands_that_precede_a_question(monkeypatch):
     assert (time_of_answer, states) == (0.01, 5)
 
 
-@pytest.mark.parametrize("numbers", [(np.nan, 0), (11.0, 0), (-1.0, 0), (0.1, -1), (0.1,)])
+@pytest.mark.parametrize(
+    "numbers", [(np.nan, 0), (11.0, 0), (-1.0, 0), (0.1, -1), (0.1, np.inf), (0.1, np.nan), (0.1,)]
+)
 def test_a_question_that_makes_no_sense_is_malformed(numbers):
     end = stepped.SteppedTwin(Twin(seed=0), "lcm://")
     with pytest.raises(MalformedMessage):
         end._hear_question(np.array(numbers).tobytes())
+
+
+@pytest.mark.parametrize("states", [np.inf, np.nan, -1.0])
+def test_an_answer_after_no_number_of_states_is_malformed(states):
+    whole = np.frombuffer(stepped.encode_answer(Twin(seed=0), 5)).copy()
+    assert stepped.decode_answer(whole.tobytes())[1] == 5
+    whole[1] = states
+    with pytest.raises(MalformedMessage):
+        stepped.decode_answer(whole.tobytes())
 
 
 def test_the_untrained_circuit_walks_and_zero_stands():

@@ -117,6 +117,8 @@ def test_tables_keep_the_runs_that_others_made_and_figures_are_drawn_from_them_a
     kept = tmp_path / "policies" / "flat-walk-ncap-0.safetensors"
     again = library(tmp_path).evaluation(str(kept), only.trainings("flat-walk", "ncap")[0].world, only.episodes)
     assert again.return_mean == pytest.approx(found["ncap"], abs=1e-4)
+    with pytest.raises(UserError, match="begun with other settings"):  # although its row is in the tables
+        performance.run(library(tmp_path), replace(only, ncap=only.ncap | {"epochs": 3}), tmp_path)
     shutil.rmtree(tmp_path / "runs")
     performance.run(library(tmp_path), only, tmp_path)
     assert not (tmp_path / "runs").exists()  # what stands in the tables is not done again

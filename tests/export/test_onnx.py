@@ -152,14 +152,27 @@ def test_an_mlp_that_drives_hears_what_is_wanted(tmp_path):
         export_onnx(trained, SHORT, tmp_path / "walk.onnx")
 
 
-def test_an_export_that_differs_from_our_own_inference_is_not_written(tmp_path, monkeypatch):
+@pytest.mark.parametrize("factor", [1.00001, np.nan])
+def test_an_export_that_differs_from_our_own_inference_is_not_written(factor, tmp_path, monkeypatch):
     almost = {**steps._UNITS}
     kind = next(group for group in almost if group.__name__ == "TanhGroup")
-    almost[kind] = lambda graph, group, memory, drive, repeats: ([], graph.apply("Mul", drive, 1.00001))
+    almost[kind] = lambda graph, group, memory, drive, repeats: ([], graph.apply("Mul", drive, factor))
     monkeypatch.setattr(steps, "_UNITS", almost)
     with pytest.raises(UserError, match=r"differs by .* from our own inference: not written"):
         export_onnx(load("untrained"), SHORT, tmp_path / "walk.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_contract_takes_the_place_of_a_contract_but_of_no_other_file(tmp_path):
+    table, untouched = tmp_path / "mine.json", '{"plan": "quadruped"}'
+    for content in (untouched, "[]", "no JSON"):
+        table.write_text(content)
+        with pytest.raises(UserError, match=r"mine\.json would become the contract, but is another file"):
+            export_onnx(small_mlp(), SHORT, tmp_path / "mine.onnx")
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("mine.json", content)]
+    table.unlink()
+    for _ in range(2):
+        export_onnx(small_mlp(), SHORT, tmp_path / "mine.onnx")
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
@@ -178,3 +191,14 @@ def test_the_command_writes_both_files_for_the_robot_that_is_asked_for(tmp_path,
     assert stranger(tmp_path / "untrained.onnx").agreed["robot"] == "go2"
     found = task_for(load("untrained"), None, "go2")
     assert stranger(tmp_path / "untrained.onnx").agreed["gains"]["kp"] == found.robot.kp
+
+
+def test_files_are_called_like_the_run_or_the_file_dots_included(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "runs" / "flat-walk-mlp-0.3ms-1"
+    run.mkdir(parents=True)
+    small_mlp().save(run / "best.safetensors")
+    small_mlp().save(tmp_path / "runs" / "v1.2.safetensors")
+    for policy in ("runs/flat-walk-mlp-0.3ms-1/", "runs/v1.2.safetensors"):
+        cli.main(["export", policy, "--onnx", "--task", "flat-walk"])
+    assert {path.stem for path in tmp_path.glob("*.*")} == {"flat-walk-mlp-0.3ms-1", "v1.2"}

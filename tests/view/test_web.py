@@ -239,6 +239,20 @@ def test_a_video_that_fails_says_why_and_leaves_nothing_behind(page, visitor, mo
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_video_is_drawn_by_our_modules_not_by_those_of_the_current_folder(page, visitor, monkeypatch, tmp_path):
+    pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
+    (tmp_path / "random.py").write_text("raise SystemExit('somebody else')")
+    monkeypatch.chdir(tmp_path)
+    popen, program = subprocess.Popen, "import random; raise SystemExit(random.__name__ + ' as usual')"
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda words, **rest: popen([*words[: words.index("-m")], "-c", program], **rest)
+    )
+    page._panel.order("video", 7)
+    page.run(0.05)
+    run_until(page, lambda: not visitor.notices[0].loading)
+    assert visitor.notices[0].body == "the video failed: random as usual"
+
+
 def test_a_video_for_a_visitor_who_left_is_given_up(page, visitor, monkeypatch, tmp_path):
     pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
     popen, begun = subprocess.Popen, []

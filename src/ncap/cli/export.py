@@ -40,7 +40,7 @@ def export(
     if not onnx:
         raise UserError("say in which format: --onnx is the one that there is")
     trained, task = chosen(policy, brain, body)
-    path = out or Path(f"{Path(policy).stem}.onnx")
+    path = out or Path(f"{Path(policy).name.removesuffix('.safetensors').removesuffix('.zip')}.onnx")
     agreed = export_onnx(trained, task, path)
     checked = agreed["checked"]
     print(f"model: {path}")

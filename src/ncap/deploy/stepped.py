@@ -36,6 +36,8 @@ GONE: Final = 30.0
 """Time without an answer after which the twin is given up, s; a busy machine takes some to start it."""
 LONGEST_STEP: Final = 10.0
 """Longest time that a twin simulates at a time, s."""
+MOST_MESSAGES: Final = 1e9
+"""More commands or states than any flight has."""
 
 
 class Steps(NamedTuple):
@@ -141,6 +143,8 @@ def encode_answer(twin: Twin, states: int) -> bytes:
 def decode_answer(data: bytes) -> tuple[float, int, Truth]:
     """(time in s, number of states, simulated state) from a datagram that `encode_answer` made."""
     message = read_message(data, TRUTH)
+    if not 0 <= message["states"] <= MOST_MESSAGES:
+        raise MalformedMessage("no number of states")
     truth = Truth(
         position=message["position"],
         up=message["up"],
@@ -166,7 +170,7 @@ class SteppedTwin:
 
     def _hear_question(self, data: bytes) -> None:
         message = read_message(data, UNTIL)
-        if not (0 <= message["time"] <= self.twin.time + LONGEST_STEP and message["commands"] >= 0):
+        if not (0 <= message["time"] <= self.twin.time + LONGEST_STEP and 0 <= message["commands"] <= MOST_MESSAGES):
             raise MalformedMessage("no time until which to simulate")
         self._asked = float(message["time"]), int(message["commands"])
 

@@ -48,8 +48,10 @@ def run(library: Library, scale: Scale, out: Path) -> None:
 
 def train_and_tabulate(library: Library, scale: Scale, out: Path) -> None:
     """Train what is not in the tables, one seed of every policy and task after the other, and write them after each."""
-    done = _tabulated(out, scale.episodes)
-    wanted = {key: training for key, training in trainings(scale).items() if key not in done}
+    done, everything = _tabulated(out, scale.episodes), trainings(scale)
+    for training in everything.values():
+        library.finished(training)  # one of other settings is refused now, whether it is done or not
+    wanted = {key: training for key, training in everything.items() if key not in done}
     for seed in sorted({key[2] for key in wanted}):
         library.train([training for key, training in wanted.items() if key[2] == seed])
         tabulate(library, scale, out)

@@ -14,7 +14,7 @@ from ncap.export.contract import contract
 from ncap.export.graph import Graph
 from ncap.export.steps import circuit_step, mlp_step
 from ncap.extras import missing_extra
-from ncap.files import write_whole
+from ncap.files import read_json, write_whole
 from ncap.policies.mlp import MLPPolicy
 from ncap.policies.ncap import NCAPPolicy
 from ncap.tasks import Task
@@ -26,6 +26,8 @@ CHECKED: Final = 200
 """Control steps in which the exported policy is compared with ours."""
 TOLERANCE: Final = 1e-6
 """Largest difference of an action, or of a state, that is let through."""
+CONTRACT_HAS: Final = {"format", "inputs", "action", "sha256"}
+"""Entries by which a contract is known."""
 
 
 def export_onnx(trained: TrainedPolicy, task: Task, path: Path) -> dict[str, Any]:
@@ -36,6 +38,8 @@ def export_onnx(trained: TrainedPolicy, task: Task, path: Path) -> dict[str, Any
     """
     if path.suffix != ".onnx":
         raise UserError(f"an ONNX file's name ends in .onnx, unlike {path.name!r}")
+    beside = path.with_suffix(".json")
+    _check_free(beside)
     agreed = contract(trained, task)
     graph = Graph()
     if isinstance(trained.policy, NCAPPolicy):
@@ -53,8 +57,23 @@ def export_onnx(trained: TrainedPolicy, task: Task, path: Path) -> dict[str, Any
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     write_whole(path, content)
-    write_whole(path.with_suffix(".json"), f"{_text(agreed)}\n".encode())
+    write_whole(beside, f"{_text(agreed)}\n".encode())
     return agreed
+
+
+def _check_free(path: Path) -> None:
+    """Refuse to replace a file that is no contract, such as a circuit's table: nobody has named it as ours."""
+    try:
+        if not path.exists():
+            return
+    except OSError:
+        return  # a name that no file can have, as writing says
+    try:
+        found = read_json(path)
+    except UserError:
+        found = None
+    if not isinstance(found, dict) or not found.keys() >= CONTRACT_HAS:
+        raise UserError(f"{path} would become the contract, but is another file: choose another name by --out")
 
 
 def _text(value: Any, indent: str = "") -> str:
@@ -80,7 +99,7 @@ def difference_from_ours(content: bytes, trained: TrainedPolicy) -> float:
     ours = trained.controller(1)
     memory = ours.reset([0])
     state = None if memory is None else memory.flat()
-    largest = 0.0
+    differences: list[float] = []
     for _ in range(CHECKED):
         given = {name: draws.uniform(-1, 1, (1, size)) for name, size in sizes.items()}
         said: Any = None
@@ -92,8 +111,8 @@ def difference_from_ours(content: bytes, trained: TrainedPolicy) -> float:
             said = {"wish": given["wish"]}
         memory, action = ours.act(memory, given["observation"], said)
         theirs = session.run(None, given)
-        largest = max(largest, float(np.abs(theirs[0] - action.reshape(1, -1)).max()))
+        differences.append(np.abs(theirs[0] - action.reshape(1, -1)).max())
         if state is not None:
             state = theirs[1]
-            largest = max(largest, float(np.abs(state - memory.flat()).max()))
-    return largest
+            differences.append(np.abs(state - memory.flat()).max())
+    return float(np.max(differences))  # NaN if any is

@@ -20,6 +20,8 @@ from ncap.recording import Recording
 
 NICE: Final = 10
 """How far the process stands back behind others, the page's above all."""
+ALONE: Final = ("-P",)
+"""Options of Python: its modules are not looked for in the current folder, where a random.py may lie."""
 NEEDED: Final = ("PIL", "imageio_ffmpeg")
 """Modules that the extra video brings."""
 CLOSE_AFTER: Final = 6.0
@@ -38,7 +40,7 @@ class Filming:
         self._folder = TemporaryDirectory(prefix="ncap-")
         folder = Path(self._folder.name)
         self._video, self._told, self._said = (folder / name for name in ("live.mp4", "frames", "errors"))
-        words = (sys.executable, "-m", "ncap.view.filming", str(folder / "live.safetensors"), str(self._video))
+        words = (sys.executable, *ALONE, "-m", "ncap.view.filming", str(folder / "live.safetensors"), str(self._video))
         try:
             recording.save(folder / "live.safetensors")
             with self._told.open("wb") as told, self._said.open("wb") as said:
