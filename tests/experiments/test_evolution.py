@@ -12,6 +12,7 @@ from ncap.experiments.evolution import play, trainings
 from ncap.experiments.library import SCALES, Library
 from ncap.learn.best import TEST_SEEDS
 from ncap.learn.executors import LocalExecutor
+from ncap.learn.settings import Training
 from ncap.report.tables import read_table
 from ncap.trained import load
 
@@ -83,6 +84,16 @@ def test_settings_of_mlps_are_given_their_steps_and_begin_with_what_zero_weights
     monkeypatch.setattr(mlp_evolution, "play", lambda *_: pytest.fail("it was trained again"))
     mlp_evolution.run(library(tmp_path / "elsewhere"), scale, tmp_path)
     assert read_table(tmp_path / "mlp-evolution.csv") == rows
+
+
+def test_the_default_of_an_mlp_is_what_training_does_with_one():
+    scale = replace(SCALES["laptop"], seeds=1)
+    (one,) = mlp_evolution.trainings("flat-walk", "mlp:64x64", mlp_evolution.DEFAULT, scale)
+    assert (
+        replace(one, episode_seconds=None) == Training(task="flat-walk", policy="mlp:64x64", epochs=one.epochs).filled()
+    )
+    (whole,) = mlp_evolution.trainings("flat-walk", "mlp:64x64", "32 candidates", scale)
+    assert (whole.training_seconds, whole.population) == (15.0, one.population)
 
 
 def test_a_plateau_is_where_the_running_mean_of_five_tests_is_within_a_hundredth_of_its_best():

@@ -273,7 +273,8 @@ def test_candidates_of_cma_play_three_short_episodes_and_the_mean_whole_ones(mon
     asked = replace(training, episodes=1, training_seconds=2.0)
     assert [chunk.task.episode_seconds for chunk in epoch_chunks(asked, policy, State(
         0, first, np.zeros((3, 40))))[0]] == [2.0]  # fmt: skip
-    assert Training(task="flat-walk", preset="ars").filled().training_seconds == 15.0
+    for preset, seconds in (("ars", 5.0), ("released", 15.0), ("paper", 15.0)):
+        assert Training(task="flat-walk", preset=preset).filled().training_seconds == seconds
     with pytest.raises(UserError, match=r"training episodes need at least one control step, not 0\.01 s"):
         replace(training, training_seconds=0.01)
 

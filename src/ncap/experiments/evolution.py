@@ -17,7 +17,7 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "neuromodulators": {},
     "the same, 1 × 15 s": {"episodes": 1, "training_seconds": 15.0},
     "single weights": {"preset": "plain"},
-    "ARS": {"preset": "ars"},
+    "ARS": {"preset": "ars", "training_seconds": 15.0},
     "ARS as released": {"preset": "released"},
 }
 """Settings of Training by the names in table and figure; the first is the default of `ncap train`."""

@@ -113,7 +113,7 @@ SCALES: Final = {
     "laptop": Scale(
         seeds=3,
         ncap={"epochs": 60},
-        mlp={"epochs": 120},
+        mlp={"epochs": 360},
         rl={"ppo": {"epochs": 60}, "d4pg": {"epochs": 20}},
         episodes=10,
         points=7,
@@ -125,7 +125,7 @@ SCALES: Final = {
         seeds=5,
         runs={"ncap": 10, "mlp-d4pg": 3},
         ncap={"epochs": 60},
-        mlp={"epochs": 125},  # 2 million steps
+        mlp={"epochs": 375},  # 2 million steps
         rl={"ppo": {"epochs": 125}, "d4pg": {"epochs": 40}},  # 1 and 0.3 million
         episodes=50,
         points=9,

@@ -25,7 +25,7 @@ CONTENDERS: Final[dict[str, dict[str, Any]]] = {
     "ncap": SEARCH,
     "ncap-unshared": SEARCH | {"circuit": "swimmer-unshared"},
     "mlp-ppo": {"algorithm": "ppo", "policy": "mlp:64x64"},
-    "mlp-evolution": {"policy": "mlp:64x64"},
+    "mlp-evolution": {"policy": "mlp:64x64", "training_seconds": 30.0},
 }
 """Settings of Training by the names in the tables."""
 NAMES: Final = {

@@ -45,8 +45,12 @@ PRESETS: Final[dict[str, dict[str, ARS | CMA]]] = {
 }
 """For every preset, the settings for each kind of policy."""
 
-EPISODES: Final[dict[type[ARS] | type[CMA], tuple[int, float | None]]] = {ARS: (1, None), CMA: (3, 5.0)}
-"""How many training episodes a candidate plays in an epoch, and for how many seconds (None: the task's). Most falls
-happen in the first seconds and the gait is found in them, so three short episodes tell more than a long one."""
+EPISODES: Final[dict[type[ARS] | type[CMA], int]] = {ARS: 1, CMA: 3}
+"""How many training episodes a candidate plays in an epoch."""
+SECONDS: Final = 5.0
+"""How long they are, s. Most falls happen in the first seconds and the gait is found in them, so three short episodes
+tell more than a long one."""
+WHOLE: Final = ("paper", "released")
+"""Presets whose training episodes are as long as the task's."""
 EPOCHS_UNTIL_MORE: Final = 25
 """Epochs of CMA-ES after which every candidate plays that many training episodes more."""

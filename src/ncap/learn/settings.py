@@ -104,7 +104,7 @@ class Training:
     """Training episodes that each candidate of evolution plays in an epoch; by default 3 with CMA-ES, 1 with ARS. With
     CMA-ES these are those of the first 25 epochs; then it is twice as many, from epoch 50 on three times, and so on."""
     training_seconds: float | None = None
-    """Length of these episodes, s; by default 5 with CMA-ES, 15 with ARS."""
+    """Length of these episodes, s; by default 5, with the presets paper and released the task's."""
     sigma: float | None = None
     """Size of evolution's mutations, with CMA-ES of the first ones; by default the preset's."""
     footfalls: float | None = None
@@ -220,15 +220,14 @@ class Training:
     @property
     def practice(self) -> "Task":
         """The task as it is played in training: in another physics, and by candidates of evolution perhaps shorter."""
-        from ncap.learn.presets import EPISODES
+        from ncap.learn.presets import SECONDS, WHOLE
 
         whole = replace(self.world, physics=self.physics)
         if self.algorithm != "evolution":
             return whole
         seconds = self.training_seconds
         if seconds is None:
-            usual = EPISODES[type(self.evolution)][1]
-            seconds = whole.episode_seconds if usual is None else min(usual, whole.episode_seconds)
+            seconds = whole.episode_seconds if self.preset in WHOLE else min(SECONDS, whole.episode_seconds)
         return replace(whole, episode_seconds=seconds)
 
     def episodes_in(self, epoch: int) -> int:
@@ -247,7 +246,7 @@ class Training:
         """The same in the first epochs."""
         from ncap.learn.presets import EPISODES
 
-        usual = max(EPISODES[type(self.evolution)][0], len(self.world.paces))
+        usual = max(EPISODES[type(self.evolution)], len(self.world.paces))
         return usual if self.episodes is None else self.episodes
 
     @property
