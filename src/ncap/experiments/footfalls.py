@@ -75,7 +75,7 @@ def _figure(task: str, strips: dict[str, list[tuple[Array, Evaluation]]], second
     columns = max(len(runs) for runs in strips.values())
     rows = [" ".join(f"{i}:{j}" for j in range(columns)) for i in range(len(strips))]
     fig, axes = plots.figure(rows, size=(3.6 * columns + 0.6, 1.45 * len(rows) + 0.9), heights=(1,) * len(rows))
-    many = f", {columns} seeds" if columns > 1 else ""
+    many = ", a column per seed" if columns > 1 else ""
     fig.suptitle(f"{task}: the feet in the last {seconds:g} s of an episode{many}", x=0.01, ha="left")
     for i, (name, runs) in enumerate(strips.items()):
         for j in range(columns):
