@@ -70,6 +70,17 @@ def test_returns_before_and_after_training_and_their_spread(verdicts):
     assert found["In other worlds it is as good or better"]["verdict"] == "not tested yet"
 
 
+def test_who_learns_sooner_where_one_or_neither_learns(verdicts):
+    def sooner(ours, theirs):
+        curves = [*curve("bumpy-walk", "ncap", 0, 0.7, *ours), *curve("bumpy-walk", "mlp-evolution", 0, 0.5, *theirs)]
+        row = verdicts(performance=curves)["On bumps it learns from fewer steps"]
+        return row["value"], row["verdict"]
+
+    assert sooner((0.95,), (0.6, 0.7, 0.8, 0.85)) == ("4", "holds")  # 1,000 steps beside 4,000 and more
+    assert sooner((0.8, 0.8), (0.6, 0.7, 0.8, 0.95)) == ("0", "does not hold")
+    assert sooner((0.8, 0.8), (0.6, 0.7, 0.8, 0.85)) == ("", "not tested yet")
+
+
 def test_sizes_and_other_worlds(verdicts):
     sizes = [("mlp:4x4", 244, 0.5), ("mlp:16x16", 1132, 0.6), ("mlp-evolution", 79372, 0.9), ("ncap", 112, 0.95)]
     worlds = [

@@ -128,21 +128,28 @@ def ends_lower_on_the_plane(tables: Tables, circuit: str) -> Finding | None:
 def learns_sooner(tables: Tables, circuit: str) -> Finding | None:
     """Median steps to a test return of 0.90 on bumps, MLP over circuit; from the one task to the other.
 
-    A run that never has it counts with all of its steps, so the ratio is larger in truth.
+    An MLP that never has it counts with all of its steps, so the ratio is larger in truth; a circuit that never has it
+    makes it 0. Tasks that neither learns are left out.
     """
 
-    def needed(runs: list[tuple[Array, Array]]) -> Array:
+    def needed(runs: list[tuple[Array, Array]]) -> float:
         reached = [(steps, np.flatnonzero(returns >= LEARNED)) for steps, returns in runs]
-        return np.array([steps[hits[0]] if len(hits) else steps[-1] for steps, hits in reached])
+        return float(np.median([steps[hits[0]] if len(hits) else np.inf for steps, hits in reached]))
 
     ours, theirs = tables.learning(circuit), tables.learning(MLP)
-    tasks = [task for task in sorted(ours.keys() & theirs.keys()) if task.startswith("bumpy")]
+    tasks, ratios = [], []
+    for task in sorted(ours.keys() & theirs.keys()):
+        mine, other = needed(ours[task]), needed(theirs[task])
+        if task.startswith("bumpy") and np.isfinite([mine, other]).any():
+            given = np.median([steps[-1] for steps, _ in theirs[task]])
+            tasks.append(task)
+            ratios.append(min(other, given) / max(1.0, mine))
     if not tasks:
         return None
-    ratios = np.array([np.median(needed(theirs[task])) / max(1.0, np.median(needed(ours[task]))) for task in tasks])
-    value = stats.Estimate(float(np.exp(np.log(ratios).mean())), float(ratios.min()), float(ratios.max()))
+    middle = float(np.prod(ratios) ** (1 / len(ratios)))
+    value = stats.Estimate(middle, min(ratios), max(ratios))
     seeds = min(len(runs[task]) for runs in (ours, theirs) for task in tasks)
-    return Finding(value=value, seeds=seeds, verdict=_judged((ratios > 1.0).tolist()))
+    return Finding(value=value, seeds=seeds, verdict=_judged([ratio > 1.0 for ratio in ratios]))
 
 
 def varies_less(tables: Tables, circuit: str) -> Finding | None:
