@@ -74,7 +74,7 @@ def tabulate(library: Library, scale: Scale, out: Path) -> None:
         curve = read_curve(library.place(training))
         points = zip(curve.steps, curve.cpu_seconds, curve.returns, strict=True)
         curves += [
-            run | {"steps": int(steps), "cpu_seconds": round(float(seconds), 1), "test_return": float(found)}
+            run | {"steps": int(steps), "cpu_seconds": round(float(seconds), 3), "test_return": float(found)}
             for steps, seconds, found in points
         ]
         best = library.place(training) / "best.safetensors"
