@@ -10,7 +10,8 @@ A page says above a table which file it shows, and how, in a comment:
 
 Below the comment stands the table, up to the next empty line: a column for every line, a row for every row of the file
 (beside the page) that has these cells, and others where it says "!=". Cells are numbers where they look like numbers,
-and "–" where they are empty. A number in a sentence stands between two comments:
+and "–" where they are empty. A number in a sentence stands between two comments, of which the first must not begin a
+line, since Markdown ends a paragraph there:
 
     It has <!-- value: final.csv where task=flat-walk seed=0: {return_mean:.2f} -->0.99<!-- / --> on the plane.
 """
@@ -27,7 +28,7 @@ PAGES = Path(__file__).parent
 README = PAGES.parent / "README.md"
 TABLE = re.compile(r"(<!-- table: (\S+\.csv)(?: where ([^\n]+))?\n(.*?)-->\n)((?:\|[^\n]*\n)*)", re.S)
 
-VALUE = re.compile(r"(<!-- value:\s(\S+\.csv)\swhere\s([^:]+):\s(.+?)\s-->).*?(<!-- / -->)", re.S)
+VALUE = re.compile(r"(<!-- value:\s+(\S+\.csv)\s+where\s+([^:]+):\s+(.+?)\s+-->).*?(<!-- / -->)", re.S)
 
 
 class Cells(string.Formatter):

@@ -17,6 +17,11 @@ def test_tables_in_the_pages_are_those_of_the_files():
     assert [page.name for page in pages if tables.filled(page) != page.read_text("utf-8")] == []  # else: make results
 
 
+def test_no_comment_of_a_number_ends_the_paragraph_before_it():
+    pages = (tables.README, *DOCS.rglob("*.md"))
+    assert [page.name for page in pages if "\n<!--value" in page.read_text("utf-8").replace(" ", "")] == []
+
+
 def test_a_table_has_the_rows_that_are_asked_for_in_the_formats_that_are_asked_for(tmp_path):
     (tmp_path / "t.csv").write_text("task,seed,x,gait\nwalk,0,0.98765,\nrun,0,0.5,trot\nwalk,10,never,walk\n")
     page = tmp_path / "page.md"
