@@ -68,19 +68,16 @@ def test_settings_of_mlps_are_given_their_steps_and_begin_with_what_zero_weights
     mlp_evolution.run(library(tmp_path), scale, tmp_path)
     rows = read_table(tmp_path / "mlp-evolution.csv")
     assert [row["condition"] for row in rows] == [name for _, _, name in plan]
-    assert [float(row["steps"]) for row in rows] == [
-        160,
-        80,
-    ]  # two epochs of 4 times 20 steps before the last test, one
+    # before the last test two epochs of 4 times 20 steps, and one
+    assert [float(row["steps"]) for row in rows] == [160, 80]
     assert {row["steps_to_0.9"] for row in rows} == {"never"}
     raw = load(tmp_path / "mlp-evolution/32-candidates,-no-normaliser/runs/flat-walk-mlp-4x4-0").policy
     usual = load(tmp_path / "mlp-evolution/32-candidates/runs/flat-walk-mlp-4x4-0").policy
     assert raw.mean == ()
     assert usual.hidden == raw.hidden == (4, 4)
     curves = read_table(tmp_path / "mlp-evolution-curves.csv")
-    assert [row["condition"] for row in curves] == ["32 candidates"] * 3 + [
-        "32 candidates, no normaliser"
-    ] * 2  # before every epoch
+    tested = ["32 candidates"] * 3 + ["32 candidates, no normaliser"] * 2  # before every epoch
+    assert [row["condition"] for row in curves] == tested
     monkeypatch.setattr(mlp_evolution, "play", lambda *_: pytest.fail("it was trained again"))
     mlp_evolution.run(library(tmp_path / "elsewhere"), scale, tmp_path)
     assert read_table(tmp_path / "mlp-evolution.csv") == rows
@@ -89,9 +86,8 @@ def test_settings_of_mlps_are_given_their_steps_and_begin_with_what_zero_weights
 def test_the_default_of_an_mlp_is_what_training_does_with_one():
     scale = replace(SCALES["laptop"], seeds=1)
     (one,) = mlp_evolution.trainings("flat-walk", "mlp:64x64", mlp_evolution.DEFAULT, scale)
-    assert (
-        replace(one, episode_seconds=None) == Training(task="flat-walk", policy="mlp:64x64", epochs=one.epochs).filled()
-    )
+    usual = Training(task="flat-walk", policy="mlp:64x64", epochs=one.epochs)
+    assert replace(one, episode_seconds=None) == usual.filled()
     (whole,) = mlp_evolution.trainings("flat-walk", "mlp:64x64", "32 candidates", scale)
     assert (whole.training_seconds, whole.population) == (15.0, one.population)
 
