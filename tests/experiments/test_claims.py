@@ -103,3 +103,19 @@ def test_sizes_and_other_worlds(verdicts):
     assert (float(small["value"]), small["verdict"]) == (pytest.approx(-0.4), "holds")
     other = found["In other worlds it is as good or better"]
     assert (float(other["value"]), other["verdict"]) == (pytest.approx(-0.1), "does not hold")
+
+
+def test_flights_to_a_twin(verdicts):
+    def on_the_robot(ours, theirs):
+        flights = [
+            {"policy": policy, "seed": seed, "gap": gap, "fell": fell}
+            for policy, runs in (("ncap", ours), ("mlp-evolution", theirs), ("mlp-ppo", [[False]]))
+            for seed, flown in enumerate(runs)
+            for gap, fell in enumerate(flown)
+        ]
+        row = verdicts(flights=flights)["On the robot it walks on most trials and the MLP falls"]
+        return float(row["value"]), row["seeds"], row["verdict"]
+
+    assert on_the_robot([[False, False], [False, True]], [[True, True]]) == (0.75, "1", "holds")
+    assert on_the_robot([[False, False]], [[False, False], [True, False]]) == (0.25, "1", "holds in part")
+    assert on_the_robot([[True, True]], [[False, False]]) == (-1.0, "1", "does not hold")

@@ -8,6 +8,7 @@ from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,9 +24,12 @@ from ncap.deploy.twin import FIRST_TICK, Twin
 from ncap.errors import UserError
 from ncap.experiments import deployment
 from ncap.experiments.deployment import GAPS, SCHEDULE, fly, fly_all, fly_once, run
-from ncap.experiments.flights import FlightBook, FlightResult, cells, figure, markdown
+from ncap.experiments.flights import FlightBook, FlightResult, cells, draw, totals
 from ncap.experiments.library import SCALES, Library
+from ncap.experiments.performance import kept_policy
 from ncap.learn.executors import LocalExecutor
+from ncap.learn.settings import Training
+from ncap.report.tables import read_table
 from ncap.sim.a1 import A1
 from ncap.sim.go import GO2
 from ncap.trained import find_policy, load
@@ -77,6 +81,21 @@ def test_a_twin_that_is_killed_is_an_error_not_a_wait(network, monkeypatch):
                 twin.wait_until(0.2)
         assert time.monotonic() - began < 0.1
         assert twin.truth().position[2] > 0  # the last that was heard
+
+
+def test_a_twin_that_cannot_be_started_leaves_no_link_open(monkeypatch):
+    class Full:
+        pid = None
+
+        def start(self):
+            raise BlockingIOError("no more processes")
+
+    closed = []
+    monkeypatch.setattr(stepped, "SteppedLink", lambda url, private: SimpleNamespace(close=lambda: closed.append(url)))
+    monkeypatch.setattr(stepped, "_new_processes", lambda: SimpleNamespace(Process=lambda **options: Full()))
+    with pytest.raises(BlockingIOError), stepped_twin(GAPS["none"], 0):
+        pass
+    assert len(closed) == 1
 
 
 class LateLink:
@@ -194,21 +213,23 @@ RESULTS = [
 ]
 
 
-def test_table_csv_and_figure_show_every_flight(tmp_path):
-    assert list(markdown(RESULTS)) == [
-        "| gap | a | b |",
-        "|---|---|---|",
-        "| none | 1.50 m, 0.50 rad/s, **1/2 fell** | 3.08 m, 0.50 rad/s, damped: old state |",
-    ]
-    assert cells(RESULTS)[0]["a"] == "1.50 m, 0.50 rad/s, 1/2 fell"
+def test_tables_and_figure_show_every_flight(tmp_path):
+    assert cells(RESULTS) == [{"gap": "none", "a": "1.50 m, 1/2 fell", "b": "3.08 m, damped: old state"}]
+    a, b = totals([*RESULTS, result("b", "bias 1", 1, 2.0, fell=True)])
+    assert (a["flights"], a["falls"], a["gaps_with_falls"], a["damped"], a["distance"]) == (2, 1, 1, 0, 1.5)
+    assert (b["flights"], b["falls"], b["gaps_with_falls"], b["damped"]) == (3, 1, 1, 1)
+    assert b["distance"] == pytest.approx((2 * 37 / 12 + 2.0) / 3)
     book = FlightBook(tmp_path / "new" / "flights.csv")
     for one in RESULTS:
         book.add(one)
     with book.path.open() as file:
         assert [row["fault"] for row in csv.DictReader(file)] == ["", "tilt", "old state", ""]
     assert FlightBook(book.path).flights() == RESULTS  # to the last digit
-    figure(RESULTS, tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    FlightBook(tmp_path / "new" / "flights-go2.csv").add(result("ncap", "none", 0, 1.0))
+    draw(book.path.parent)
+    for name in ("deployment", "deployment-go2"):
+        assert (book.path.parent / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert read_table(book.path.parent / "deployment-go2-total.csv")[0]["name"] == "NCAP"
 
 
 def test_finished_flights_are_not_flown_again_and_resumed_is_uninterrupted(tmp_path, monkeypatch):
@@ -224,7 +245,8 @@ def test_finished_flights_are_not_flown_again_and_resumed_is_uninterrupted(tmp_p
         )  # fmt: skip
 
     monkeypatch.setattr(deployment, "_fly_to_new_twin", fake)
-    what = ([load("untrained"), load("zero")], ["none", "loss 1 %"], [0, 1])
+    pilots = [(load(name), seed) for name in ("untrained", "zero") for seed in (0, 1)]
+    what = (pilots, ["none", "loss 1 %"])
     with pytest.raises(KeyboardInterrupt):
         fly_all(FlightBook(tmp_path / "flights.csv"), *what)
     resumed = fly_all(FlightBook(tmp_path / "flights.csv"), *what)
@@ -238,7 +260,9 @@ def test_finished_flights_are_not_flown_again_and_resumed_is_uninterrupted(tmp_p
     )  # another length is another flight
     assert len(flown) == 17 + 8
     other = replace(load("zero"), policy=replace(load("zero").policy, joints=(4, 2)))
-    fly_all(FlightBook(tmp_path / "flights.csv"), [other], *what[1:])  # and so is another policy of the same name
+    fly_all(
+        FlightBook(tmp_path / "flights.csv"), [(other, 0), (other, 1)], *what[1:]
+    )  # and so is another policy of the same name
     assert len(flown) == 25 + 4
 
 
@@ -283,39 +307,58 @@ def test_a_smoke_is_one_short_flight_of_the_untrained_circuit(tmp_path, monkeypa
     flights = FlightBook(tmp_path / "flights.csv").flights()
     assert [(f.policy, f.gap, f.seed, f.planned) for f in flights] == [("untrained", "none", 0, 1.5)]
     assert len(lines) == 1
-    assert (tmp_path / "deployment.md").read_text().startswith("| gap | untrained |\n")
-    for name in ("deployment.csv", "deployment.png", "deployment.svg"):
+    assert list(read_table(tmp_path / "deployment.csv")[0]) == ["gap", "untrained"]
+    for name in ("deployment-total.csv", "deployment.png", "deployment.svg"):
         assert (tmp_path / name).exists()
     run(library, SCALES["smoke"], tmp_path)
     assert len(lines) == 1  # nothing was left to fly
 
 
-def test_a_whole_experiment_flies_every_walker_across_every_gap(tmp_path, monkeypatch):
-    def fake(book, policies, gaps, seeds, schedule, say, robot):
-        asked.append((len(gaps), len(seeds), schedule.policy))
-        return [result(policy.name, gap, seed, 1.0) for policy in policies for gap in gaps for seed in seeds]
+class Trainer(Library):
+    """A library whose runs are done in no time: all are the policy that stands."""
 
-    asked: list[tuple[int, int, float]] = []
+    trained: list[Training]
+
+    def train(self, trainings):
+        self.trained.extend(trainings)
+        load("zero").save(self.folder / "best.safetensors")
+        return [self.folder]
+
+
+def kept_file(out, *run):
+    path = kept_policy(out, *run)
+    path.parent.mkdir()
+    return path
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    library = Trainer(tmp_path, LocalExecutor(1), 1, lambda line: None)
+    library.trained = []
+    return library
+
+
+def test_a_whole_experiment_flies_three_runs_of_every_kind_across_every_gap(tmp_path, trainer, monkeypatch):
+    def fake(book, pilots, gaps, schedule, say, robot):
+        asked.append((len(gaps), schedule.policy, [(policy.name, seed) for policy, seed in pilots]))
+
+    asked = []
     monkeypatch.setattr(deployment, "fly_all", fake)
-    run(Library(tmp_path, LocalExecutor(1), 1, lambda line: None), SCALES["laptop"], tmp_path)
-    assert asked == [(27, 3, 8.0)]
-    head, _, *rows = (tmp_path / "deployment.md").read_text().splitlines()
-    assert (
-        head
-        == "| gap | untrained | mlp-flat-walk | ncap-bumpy-walk | ncap-flat-walk | paper-bumpy-walk | paper-flat-walk |"
-    )
-    assert len(rows) == 27
+    kinds = ("ncap", "mlp-evolution")
+    kept = replace(load("untrained"), about={"task": "bumpy-walk", "robot": "a1"})
+    kept.save(kept_file(tmp_path, "bumpy-walk", "ncap", 1))
+    run(trainer, replace(SCALES["full"], contenders=kinds), tmp_path)
+    pilots = [(kind, seed) for kind in ("untrained", *kinds) for seed in (0, 1, 2)]
+    assert asked == [(27, 8.0, pilots)]
+    trained = [(training.kind, training.task, training.seed) for training in trainer.trained]
+    assert trained == [("ncap", "bumpy-walk", 0), ("ncap", "bumpy-walk", 2)] + [
+        ("mlp", "bumpy-walk", seed) for seed in (0, 1, 2)
+    ]  # seed 1 of the circuit was kept
 
 
-def test_a_go2_flies_over_dds_and_with_an_mlp_that_is_trained_for_it(tmp_path, monkeypatch):
+def test_a_go2_flies_over_dds_with_policies_that_are_trained_for_it(tmp_path, trainer, monkeypatch):
     pytest.importorskip("cyclonedds", reason="needs the extra go2")
-    trained, flown = [], []
-
-    class Trainer(Library):
-        def train(self, trainings):
-            trained.extend(trainings)
-            load("zero").save(tmp_path / "best.safetensors")
-            return [tmp_path]
+    flown = []
 
     @contextmanager
     def take_off(gap, seed, robot, dds):
@@ -330,22 +373,23 @@ def test_a_go2_flies_over_dds_and_with_an_mlp_that_is_trained_for_it(tmp_path, m
     monkeypatch.setattr(deployment, "fly", land)
     monkeypatch.setattr(deployment, "GAPS", {"none": GAPS["none"]})
     monkeypatch.setattr(deployment, "SEEDS", (0,))
-    run(Trainer(tmp_path, LocalExecutor(1), 1, lambda line: None), replace(SCALES["laptop"], robot="go2"), tmp_path)
-    (mlp,) = trained
-    assert (mlp.robot, mlp.task, mlp.algorithm, mlp.kind) == ("go2", "flat-walk", "ppo", "mlp")
-    assert flown == [(name, "go2") for name in ("untrained", "ncap-go2-walk", "mlp-go2-flat-walk")]
+    an_a1s = replace(load("untrained"), about={"task": "bumpy-walk", "robot": "a1"})
+    an_a1s.save(kept_file(tmp_path, "bumpy-walk", "ncap", 0))
+    run(trainer, replace(SCALES["laptop"], robot="go2", contenders=("ncap", "mlp-ppo")), tmp_path)
+    assert [(one.robot, one.kind, one.algorithm) for one in trainer.trained] == [
+        ("go2", "ncap", "evolution"),
+        ("go2", "mlp", "ppo"),
+    ]  # the circuit that is kept in the folder is for another robot
+    assert flown == [(name, "go2") for name in ("untrained", "ncap", "mlp-ppo")]
     assert (tmp_path / "flights-go2.csv").exists()
     assert (tmp_path / "deployment-go2.png").exists()
 
 
-def test_without_cyclone_dds_the_extra_is_named_before_anything_is_trained(tmp_path, monkeypatch):
-    class Trainer(Library):
-        def train(self, trainings):
-            raise AssertionError("trained first")
-
+def test_without_cyclone_dds_the_extra_is_named_before_anything_is_trained(tmp_path, trainer, monkeypatch):
     monkeypatch.setitem(sys.modules, "cyclonedds", None)
     with pytest.raises(UserError, match="needs the extra go2"):
-        run(Trainer(tmp_path, LocalExecutor(1), 1, print), replace(SCALES["laptop"], robot="go2"), tmp_path)
+        run(trainer, replace(SCALES["laptop"], robot="go2"), tmp_path)
+    assert trainer.trained == []
 
 
 def test_a_go2_walks_to_the_end_of_a_flight():

@@ -146,10 +146,10 @@ def reproduce(
         tasks: Only what is about these tasks; by default all four.
         robot: Train and measure on another robot: a1, go1, go2, or a data sheet (.json). Not every experiment can.
         seeds: Runs of each kind; by default the scale's. More can be added later in the same folder.
-        policies: Only these in performance: ncap, ncap-paper, mlp-evolution, mlp-ppo, mlp-d4pg; by default all.
+        policies: Only these in performance, footfalls, generalization and deployment: ncap, ncap-paper, mlp-evolution,
+            mlp-ppo, mlp-d4pg; by default all.
         out: Folder of results; by default out/reproduce-SCALE, with the robot behind it.
-        draw: Only draw the figures of performance, parameters, generalization and algorithms anew, from the tables in
-            the folder.
+        draw: Only draw figures anew, from the tables in the folder.
         threads: Simulation threads.
         cluster: Play training episodes on a Ray cluster: local, or an address.
 

@@ -220,10 +220,11 @@ def stepped_twin(gap: Gap, seed: int, robot: Robot = A1, *, dds: bool = False) -
     link = SteppedLink(url, private)
     arguments = (gap, seed, robot, url, private)
     process = _new_processes().Process(target=serve_stepped, args=arguments, daemon=True)
-    process.start()
     try:
+        process.start()
         yield link
     finally:
-        process.kill()
-        process.join()
+        if process.pid is not None:
+            process.kill()
+            process.join()
         link.close()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncap.analysis import stats
-from ncap.experiments import generalization, parameters, performance
+from ncap.experiments import flights, generalization, parameters, performance
 from ncap.experiments.curves import LEARNED
 from ncap.experiments.library import Library, Scale
 from ncap.report.tables import read_table, write_table
@@ -50,6 +50,7 @@ class Tables:
     final: Rows
     sizes: Rows
     worlds: Rows
+    flights: Rows
 
     def returns(self, policy: str) -> dict[str, Array]:
         """Held-out returns (run,) of a policy by task."""
@@ -84,6 +85,7 @@ def read(folder: Path) -> Tables:
         final=rows(performance.FINAL),
         sizes=rows(parameters.TABLE),
         worlds=rows(generalization.TABLE),
+        flights=rows(f"{flights.FLIGHTS}.csv"),
     )
 
 
@@ -203,6 +205,22 @@ def generalises(tables: Tables, circuit: str) -> Finding | None:
     return _difference(found[0], found[1], lambda gap: gap > -ALIKE / 2)
 
 
+def walks_on_the_robot(tables: Tables, circuit: str) -> Finding | None:
+    """Share of flights to an A1's twin across the gaps that end without a fall, circuit minus MLP."""
+    shares: list[Array] = []
+    for policy in (circuit, MLP):
+        upright: dict[str, list[bool]] = {}
+        for row in tables.flights:
+            if row["policy"] == policy:
+                upright.setdefault(row["seed"], []).append(row["fell"] == "False")
+        shares.append(np.array([np.mean(flown) for flown in upright.values()]))
+    if not all(map(len, shares)):
+        return None
+    verdict = _judged([bool(shares[0].mean() > 0.5), bool(shares[1].mean() < 0.5)])
+    value = stats.difference([(shares[0], shares[1])])
+    return Finding(value=value, seeds=min(map(len, shares)), verdict=verdict)
+
+
 CLAIMS: Final[dict[str, Callable[[Tables, str], Finding | None]]] = {
     "Before training it is better than an MLP": starts_better,
     "After training it is as good as an MLP": ends_alike,
@@ -212,6 +230,7 @@ CLAIMS: Final[dict[str, Callable[[Tables, str], Finding | None]]] = {
     "It walks in natural gaits more often than an MLP": walks_naturally,
     "Small MLPs are worse than large ones": small_ones_are_worse,
     "In other worlds it is as good or better": generalises,
+    "On the robot it walks on most trials and the MLP falls": walks_on_the_robot,
 }
 """The paper's sentences in our words, and what tests them."""
 

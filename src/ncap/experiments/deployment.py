@@ -26,13 +26,11 @@ from ncap.deploy.phases import Schedule
 from ncap.deploy.stepped import stepped_twin
 from ncap.deploy.twin import Truth
 from ncap.errors import UserError, unknown_name
-from ncap.experiments.flights import FlightBook, FlightResult, cells, figure, line, markdown
+from ncap.experiments.flights import FLIGHTS, FlightBook, FlightResult, draw, line
 from ncap.experiments.library import Library, Scale
-from ncap.files import write_whole
-from ncap.report.tables import write_table
-from ncap.sim.a1 import A1
+from ncap.experiments.performance import player
 from ncap.sim.robot import Robot, find_robot
-from ncap.trained import TrainedPolicy, find_policy, load, shipped_policies
+from ncap.trained import TrainedPolicy, find_policy, load
 
 Array = NDArray[np.float64]
 
@@ -68,12 +66,13 @@ GAPS: Final = {
     "all, hard": Gap(latency=0.020, jitter=0.010, loss=0.05, noise=2.0, bias=2.0, mass=1.4, friction=0.5, strength=0.7),
 }
 """Gaps by name. Delays are those of either direction."""
-TASK: Final = "flat-walk"
-"""What an MLP is trained for."""
+TASK: Final = "bumpy-walk"
+"""What policies are trained for, as in the paper."""
+UNTRAINED: Final = "untrained"
 SPEAKS_DDS: Final = "go2"
 """How names of robots begin that have a Go2's messages, over DDS; all others are given an A1's, over LCM."""
 SEEDS: Final = (0, 1, 2)
-"""Seeds of the flights across every gap."""
+"""Seeds of the runs that fly, and of their flights across every gap."""
 COLLAPSED: Final = 0.15
 """Height of the trunk below which a robot does not stand, m; in the standing pose it is 0.34."""
 SCHEDULE: Final = Schedule(calibration=0.2, low=0.6, stand=0.8, hold=0.3, policy=8.0, halt=0.01, sit=0.01, damping=0.01)
@@ -217,18 +216,17 @@ def _speaks_dds(robot: Robot) -> bool:
 
 def fly_all(
     book: FlightBook,
-    policies: Sequence[TrainedPolicy],
+    pilots: Sequence[tuple[TrainedPolicy, int]],
     gaps: Sequence[str],
-    seeds: Sequence[int],
     schedule: Schedule = SCHEDULE,
     say: Callable[[str], None] = lambda _: None,
     robot: Robot | None = None,
 ) -> list[FlightResult]:
-    """Results of every policy across every gap with every seed; what the book has is not flown again."""
-    for policy in policies:
+    """Results of every policy across every gap, with the seed beside it; what the book has is not flown again."""
+    for policy, _ in pilots:
         check_policy(policy)
     results = []
-    for policy, gap, seed in product(policies, gaps, seeds):
+    for (policy, seed), gap in product(pilots, gaps):
         result = book.find(policy, gap, seed, schedule)
         if result is None:
             result = _fly_to_new_twin(policy, gap, seed, schedule, robot=robot)
@@ -238,36 +236,33 @@ def fly_all(
     return results
 
 
-def walkers(robot: str = A1.name) -> list[TrainedPolicy]:
-    """The untrained circuit and the shipped policies that were trained to walk with a robot."""
-    shipped = (load(name) for name in shipped_policies() if name.endswith("-walk"))
-    return [load("untrained"), *(policy for policy in shipped if robot_of(policy).name == robot)]
+def pilots(library: Library, scale: Scale, out: Path) -> list[tuple[TrainedPolicy, int]]:
+    """What flies, with the seeds of the flights: the untrained circuit, and of every contender run i with seed i.
+
+    Runs that the performance experiment has kept beside the tables are not trained again.
+    """
+    trainings = [(policy, run) for policy in scale.contenders for run in scale.trainings(TASK, policy)[: len(SEEDS)]]
+    trained = [(load(player(library, run, policy, out)), policy, run.seed) for policy, run in trainings]
+    untrained = [(load(UNTRAINED), UNTRAINED, seed) for seed in SEEDS]
+    return [(replace(pilot, name=name), seed) for pilot, name, seed in (*untrained, *trained)]
 
 
 def run(library: Library, scale: Scale, out: Path) -> None:
-    """Fly what is missing, then write the table (CSV, Markdown) and the figure, with the name of a robot behind theirs.
+    """Train and fly what is missing, then write the tables and the figure, with the name of a robot behind theirs.
 
-    At a scale whose test episodes are shorter than a flight, only the untrained circuit flies, once, for that long. For
-    a robot other than the A1 an MLP is trained first, by PPO.
+    At a scale whose test episodes are shorter than a flight, only the untrained circuit flies, once, for that long.
     """
     whole = scale.test_seconds >= SCHEDULE.policy
     suffix = "" if scale.robot is None else f"-{Path(scale.robot).stem}"
     robot = None if scale.robot is None else find_robot(scale.robot)
     if robot is not None and _speaks_dds(robot):
         check_installed()  # said now, not after the training
-    pilots = walkers(A1.name if robot is None else robot.name) if whole else [load("untrained")]
-    if robot is not None and whole:
-        (place,) = library.train(replace(scale, seeds=1, runs={}).trainings(TASK, "mlp-ppo"))
-        pilots.append(replace(load(place), name=f"mlp{suffix}-flat-walk"))
-    results = fly_all(
-        FlightBook(out / f"flights{suffix}.csv"),
-        pilots,
+    fly_all(
+        FlightBook(out / f"{FLIGHTS}{suffix}.csv"),
+        pilots(library, scale, out) if whole else [(load(UNTRAINED), 0)],
         list(GAPS) if whole else ["none"],
-        SEEDS if whole else SEEDS[:1],
         SCHEDULE if whole else replace(SCHEDULE, policy=scale.test_seconds),
         library.say,
         robot,
     )
-    write_table(out / f"deployment{suffix}.csv", cells(results))
-    write_whole(out / f"deployment{suffix}.md", ("\n".join(markdown(results)) + "\n").encode())
-    figure(results, out / f"deployment{suffix}.png")
+    draw(out)

@@ -1,12 +1,11 @@
-"""Results of flights across domain gaps: a book of those that are finished, the table of them, and the figure."""
+"""Results of flights across domain gaps: a book of those that are finished, the tables of them, and the figure."""
 
 import csv
 import io
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,7 +14,11 @@ from ncap.deploy.contract import checksum
 from ncap.deploy.phases import Schedule
 from ncap.errors import UserError
 from ncap.files import read_text, write_whole
+from ncap.report.tables import write_table
 from ncap.trained import TrainedPolicy
+
+FLIGHTS: Final = "flights"
+"""How the names of books of flights begin; the robot's follows, unless it is an A1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +26,7 @@ class FlightResult:
     """Results of one flight, as the simulator saw it."""
 
     policy: str
-    """Name of the policy, with its knock-outs."""
+    """Name of the policy with its knock-outs; in the experiment the name of its kind, such as mlp-ppo."""
     checksum: str
     """Checksum of the policy's description and weights."""
     gap: str
@@ -92,56 +95,75 @@ def _result(row: dict[str, Any]) -> FlightResult:
 
 
 def cells(results: Sequence[FlightResult]) -> list[dict[str, object]]:
-    """A row per gap, a column per policy: mean distance, mean shake, falls and other faults."""
-    policies = list(dict.fromkeys(result.policy for result in results))
+    """A row per gap, a column per policy: mean distance, falls and other faults."""
     rows: list[dict[str, object]] = []
     for gap in dict.fromkeys(result.gap for result in results):
         row: dict[str, object] = {"gap": gap}
-        for policy in policies:
+        for policy in dict.fromkeys(result.policy for result in results):
             flights = [result for result in results if (result.policy, result.gap) == (policy, gap)]
-            cell = f"{np.mean([f.distance for f in flights]):.2f} m, {np.mean([f.shake for f in flights]):.2f} rad/s"
+            cell = f"{np.mean([f.distance for f in flights]):.2f} m"
             if falls := sum(f.fell for f in flights):
                 cell += f", {falls}/{len(flights)} fell"
-            stopped = sorted({f.fault for f in flights if f.fault and not f.fell})
+            stopped = sorted({f.fault for f in flights if kind(f) == "damped"})
             row[policy] = cell + (f", damped: {', '.join(stopped)}" if stopped else "")
         rows.append(row)
     return rows
 
 
-def markdown(results: Sequence[FlightResult]) -> Iterator[str]:
-    """The lines of the table in docs/results/deployment.md, with falls in bold."""
-    rows = cells(results)
-    yield f"| {' | '.join(rows[0])} |"
-    yield "|---" * len(rows[0]) + "|"
-    for row in rows:
-        yield re.sub(r"\d+/\d+ fell", r"**\g<0>**", f"| {' | '.join(map(str, row.values()))} |")
+def totals(results: Sequence[FlightResult]) -> list[dict[str, object]]:
+    """A row per policy over all of its flights."""
+    rows: list[dict[str, object]] = []
+    for policy in dict.fromkeys(result.policy for result in results):
+        flights = [result for result in results if result.policy == policy]
+        rows.append(
+            {
+                "policy": policy,
+                "name": plots.POLICY_NAMES.get(policy, policy),
+                "runs": len({flight.checksum for flight in flights}),
+                "flights": len(flights),
+                "falls": sum(flight.fell for flight in flights),
+                "gaps_with_falls": len({flight.gap for flight in flights if flight.fell}),
+                "damped": sum(kind(flight) == "damped" for flight in flights),
+                "distance": np.mean([flight.distance for flight in flights]),
+                "shake": np.mean([flight.shake for flight in flights]),
+            }
+        )
+    return rows
+
+
+def draw(tables: Path) -> None:
+    """Write the tables by gap and by policy, and the figure, from the flights of every robot in a folder."""
+    for path in sorted(tables.glob(f"{FLIGHTS}*.csv")):
+        results, robot = FlightBook(path).flights(), path.stem.removeprefix(FLIGHTS)
+        write_table(tables / f"deployment{robot}.csv", cells(results))
+        write_table(tables / f"deployment{robot}-total.csv", totals(results))
+        _figure(results, tables / f"deployment{robot}.png")
 
 
 @plots.styled
-def figure(results: Sequence[FlightResult], path: Path) -> None:
-    """Draw distance and shake of every flight against the gap; a cross is a fall, a square a flight that was damped."""
+def _figure(results: Sequence[FlightResult], path: Path) -> None:
+    """Distance and shake of every flight against the gap; a cross is a fall, a square a flight that was damped."""
     gaps = list(dict.fromkeys(result.gap for result in results))
     policies = list(dict.fromkeys(result.policy for result in results))
-    fig, axes = plots.figure(["distance shake"], size=(11, 0.28 * len(gaps) + 1.8), heights=(1,))
-    fig.suptitle(f"Deployed to a twin across {len(gaps)} gaps (× fell, □ damped)")
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+    fig, axes = plots.figure(["distance shake"], size=(11, 0.32 * len(gaps) + 1.8), heights=(1,))
+    fig.suptitle(f"Deployed to a twin across {len(gaps)} gaps (× fell, □ damped)", x=0.01, ha="left")
     for i, policy in enumerate(policies):
-        colour = colours[i % len(colours)]
+        colour = plots.POLICY_COLOURS.get(policy, "black")
         for end, marker in (("walked", "o"), ("fell", "x"), ("damped", "s")):
             chosen = [r for r in results if r.policy == policy and kind(r) == end]
-            rows = [gaps.index(r.gap) + 0.22 * (i - (len(policies) - 1) / 2) for r in chosen]
+            rows = [gaps.index(r.gap) + 0.72 * ((i + 0.5) / len(policies) - 0.5) for r in chosen]
             for name in ("distance", "shake"):
                 values = [asdict(r)[name] for r in chosen]
                 face = "none" if end == "damped" else colour
-                axes[name].scatter(values, rows, marker=marker, s=22, color=colour, facecolor=face, linewidths=1)
-        axes["distance"].scatter([], [], c=colour, s=22, label=policy)
+                axes[name].scatter(values, rows, marker=marker, s=16, color=colour, facecolor=face, linewidths=1)
+        axes["distance"].scatter([], [], c=colour, s=22, label=plots.POLICY_NAMES.get(policy, policy))
     for name, label in (("distance", "distance (m)"), ("shake", "roll and pitch rate, rms (rad/s)")):
         axes[name].set(xlabel=label, ylim=(len(gaps) - 0.4, -0.6))
         axes[name].set_xlim(left=0)
         axes[name].set_yticks(range(len(gaps)), gaps if name == "distance" else [""] * len(gaps))
-        axes[name].grid(color="#E5E5E5", linewidth=0.6)
-        axes[name].set_axisbelow(True)
-    fig.legend(loc="outside lower center", ncols=len(policies), frameon=False)
+        for gap in range(0, len(gaps), 2):
+            axes[name].axhspan(gap - 0.5, gap + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
+    fig.legend(loc="outside lower center", ncols=min(len(policies), 4), frameon=False)
     plots.save_both(fig, path)
 
 

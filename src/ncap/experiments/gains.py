@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ncap.evaluation import Evaluation
-from ncap.experiments.library import Library, Scale
+from ncap.experiments.library import Library, Scale, measured
 from ncap.learn.settings import Training
 from ncap.report.tables import write_table
 from ncap.sim.robot import find_robot
@@ -41,7 +40,7 @@ def run(library: Library, scale: Scale, out: Path) -> None:
         for seed, place in enumerate(own.train(trainings(name, settings, scale))):
             for world, task in worlds.items():
                 found = library.evaluation(str(place), task, scale.straight)
-                rows.append({"robot": name, "trained": condition, "seed": seed, "played": world} | _row(found))
+                rows.append({"robot": name, "trained": condition, "seed": seed, "played": world} | measured(found))
     write_table(out / "gains.csv", rows)
 
 
@@ -60,16 +59,3 @@ def conditions(name: str) -> dict[str, Task]:
     found["contact is estimated"] = with_robot(usual, replace(robot, foot_sensors=False))
     found["feet say nothing"] = with_robot(usual, replace(robot, foot_force_max=DEAF))
     return found
-
-
-def _row(found: Evaluation) -> dict[str, object]:
-    return {
-        "episodes": found.episodes,
-        "return": found.return_mean,
-        "low": found.return_interval[0],
-        "high": found.return_interval[1],
-        "falls": found.falls,
-        "speed": found.speed_mean,
-        "cost_of_transport": found.cost_of_transport,
-        "commanded_share": found.walk.commanded_share,
-    }

@@ -15,6 +15,7 @@ from ncap.experiments.performance_figures import draw
 from ncap.files import write_whole
 from ncap.learn.settings import Training
 from ncap.report.tables import merge_table, read_table
+from ncap.trained import load
 
 CURVES: Final = "performance.csv"
 FINAL: Final = "final.csv"
@@ -109,7 +110,9 @@ def kept_policy(out: Path, task: str, policy: str, seed: int) -> Path:
 def player(library: Library, training: Training, policy: str, out: Path) -> str:
     """The file of a trained policy that is kept in a folder of results; otherwise its run, trained if need be."""
     kept = kept_policy(out, training.task, policy, training.seed)
-    return str(kept if kept.exists() else library.train([training])[0])
+    if kept.exists() and load(kept).robot == training.world.robot.name:
+        return str(kept)
+    return str(library.train([training])[0])
 
 
 def _drop_large(out: Path) -> None:

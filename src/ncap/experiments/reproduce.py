@@ -14,6 +14,7 @@ from ncap.experiments import (
     driving,
     driving_training,
     evolution,
+    flights,
     footfalls,
     gains,
     gaits,
@@ -111,7 +112,9 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "walks": Experiment(run=walks.run, tasks=(walks.PLANE,), any_robot=True, only_by_name=True),
     "swimmer": Experiment(run=swimmer.run, gradients=True, draw=swimmer.draw, table=swimmer.CURVES, only_by_name=True),
     "shipped": Experiment(run=shipped.run, tasks=PAPER_TASKS, only_by_name=True),
-    "deployment": Experiment(run=deployment.run, any_robot=True, only_by_name=True),
+    "deployment": Experiment(
+        run=deployment.run, any_robot=True, draw=flights.draw, table=f"{flights.FLIGHTS}.csv", only_by_name=True
+    ),
 }
 """In the paper's order, but algorithms, which take long, behind the others, and last what has to be named."""
 
