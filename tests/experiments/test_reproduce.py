@@ -173,7 +173,7 @@ def test_a_summary_has_medians_over_seeds_and_counts_those_that_learned():
     ]
     (row,) = performance_figures.summary(curves, final)
     assert (row["seeds"], row["return_mean"], row["worst"]) == (3, pytest.approx(0.7), 0.5)
-    assert (row["falls"], row["episodes"], row["gait"]) == (3, 15, "trot")
+    assert (row["falls"], row["episodes"], row["gaits"]) == (3, 15, "1 walk, 1 none, 1 trot")
     assert (row["learned"], row["steps_to_0.9"], row["cpu_minutes_to_0.9"]) == (2, 20.0, 2.0)  # of 10, 20, never
 
 

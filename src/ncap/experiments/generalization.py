@@ -4,7 +4,7 @@ The paper has four axes: bumpiness, trunk mass and the two gains. The others are
 evolution. One by PPO stands beside it, which learns more from as many steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ncap.analysis import plots, stats
 from ncap.experiments.library import Library, Scale
 from ncap.experiments.performance import player
-from ncap.report.tables import merge_table, read_table
+from ncap.report.tables import merge_table, read_table, write_table
 from ncap.sim.bodies import legged
 from ncap.sim.robot import Robot
 from ncap.sim.terrain import Bumpy
@@ -126,6 +126,7 @@ TASK: Final = "bumpy-walk"
 
 
 TABLE: Final = "generalization.csv"
+SUMMARY: Final = "generalization-summary.csv"
 POINT: Final = ("axis", "value", "policy", "seed")
 """Columns that name a row."""
 
@@ -161,8 +162,28 @@ def plain(value: float) -> str:
 
 
 def draw(tables: Path) -> None:
-    """Draw generalization.png from the table in a folder."""
-    _figure(read_table(tables / TABLE), tables / "generalization.png")
+    """Write the summary over seeds, and draw generalization.png, from the table in a folder."""
+    rows = read_table(tables / TABLE)
+    write_table(tables / SUMMARY, summary(rows))
+    _figure(rows, tables / "generalization.png")
+
+
+def summary(rows: Sequence[dict[str, str]]) -> list[dict[str, object]]:
+    """A row per axis and value, marked at either end of an axis, with every policy's mean return and falls."""
+    found: list[dict[str, object]] = []
+    for axis in AXES:
+        here = [row for row in rows if row["axis"] == axis.name]
+        values = sorted({row["value"] for row in here}, key=float)
+        for value in values:
+            end = {values[0]: "low", values[-1]: "high"}.get(value, "")
+            cells: dict[str, object] = {"axis": axis.name, "unit": axis.unit, "value": value, "end": end}
+            for policy in plots.POLICY_NAMES:
+                if points := [row for row in here if (row["value"], row["policy"]) == (value, policy)]:
+                    falls, episodes = (sum(int(row[name]) for row in points) for name in ("falls", "episodes"))
+                    mean = np.mean([float(row["return"]) for row in points])
+                    cells |= {policy: mean, f"{policy} falls": falls, f"{policy} episodes": episodes}
+            found.append(cells)
+    return found
 
 
 @plots.styled

@@ -1,5 +1,6 @@
 """Figures of the performance experiment, from its two tables alone."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -56,9 +57,9 @@ def scores_of(final: Sequence[dict[str, str]]) -> dict[str, dict[str, Array]]:
 
 
 def summary(curves: Sequence[dict[str, str]], final: Sequence[dict[str, str]]) -> list[dict[str, object]]:
-    """A row per task and policy over its seeds: held-out return, falls, gait, and what it took to learn the task.
+    """A row per task and policy over its seeds: held-out return, falls, gaits, and what it took to learn the task.
 
-    Gait, share and cost are those of the run whose return is the median (the lower of two).
+    A run's gait is that of most of its episodes. Shares, rhythm ratios and costs are medians over runs.
     """
     rows: list[dict[str, object]] = []
     for task in _in_order(row["task"] for row in final):
@@ -67,12 +68,15 @@ def summary(curves: Sequence[dict[str, str]], final: Sequence[dict[str, str]]) -
             if not mine:
                 continue
             found = stats.estimate(np.array([float(row["return_mean"]) for row in mine]))
-            middle = sorted(mine, key=lambda row: float(row["return_mean"]))[(len(mine) - 1) // 2]
             row: dict[str, object] = {"task": task, "policy": policy, "name": plots.POLICY_NAMES[policy]}
             row |= {"seeds": len(mine), "return_mean": found.value}
             row |= {"low": found.low, "high": found.high, "worst": min(float(row["return_mean"]) for row in mine)}
             row |= {name: sum(int(row[name]) for row in mine) for name in ("falls", "episodes")}
-            row |= {name: middle[name] for name in ("gait", "gait_share", "rhythm_ratio", "cost_of_transport")}
+            gaits = Counter(r["gait"] for r in mine).most_common()
+            row["gaits"] = ", ".join(f"{runs} {gait}" for gait, runs in gaits)
+            for name in ("gait_share", "rhythm_ratio", "cost_of_transport"):
+                known = [float(r[name]) for r in mine if r[name]]
+                row[name] = np.median(known) if known else ""
             rows.append(row | _spent([row for row in curves if (row["task"], row["policy"]) == (task, policy)]))
     return rows
 
