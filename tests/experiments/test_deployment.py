@@ -220,7 +220,7 @@ def test_tables_and_figure_show_every_flight(tmp_path):
     assert (b["flights"], b["falls"], b["gaps_with_falls"], b["damped"]) == (3, 1, 1, 1)
     assert b["distance"] == pytest.approx((2 * 37 / 12 + 2.0) / 3)
     book = FlightBook(tmp_path / "new" / "flights.csv")
-    for one in RESULTS:
+    for one in (*RESULTS, RESULTS[0]):  # two processes may fly the same
         book.add(one)
     with book.path.open() as file:
         assert [row["fault"] for row in csv.DictReader(file)] == ["", "tilt", "old state", ""]

@@ -72,10 +72,10 @@ class FlightBook:
         return None
 
     def add(self, result: FlightResult) -> None:
-        """Add a finished flight, beside those that another process may have added meanwhile."""
+        """Add a finished flight to those of this and other processes; the same flight of two of them is one."""
         writer = csv.writer(text := io.StringIO(), lineterminator="\n")
         writer.writerow([field.name for field in fields(FlightResult)])
-        writer.writerows(astuple(flight) for flight in (*self.flights(), result))
+        writer.writerows(astuple(flight) for flight in dict.fromkeys((*self.flights(), result)))
         write_whole(self.path, text.getvalue().encode())
 
 
@@ -163,7 +163,7 @@ def _figure(results: Sequence[FlightResult], path: Path) -> None:
         axes[name].set_yticks(range(len(gaps)), gaps if name == "distance" else [""] * len(gaps))
         for gap in range(0, len(gaps), 2):
             axes[name].axhspan(gap - 0.5, gap + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
-    fig.legend(loc="outside lower center", ncols=min(len(policies), 4), frameon=False)
+    fig.legend(loc="outside lower center", ncols=min(len(policies), 5), frameon=False)
     plots.save_both(fig, path)
 
 
