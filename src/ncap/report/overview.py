@@ -29,6 +29,10 @@ SECTIONS: Final = {
     },
     "parameters": ("Parameters", "How many weights are needed."),
     "generalization": ("Generalisation", "Held-out return when the world is not the one of training (marked)."),
+    "generalization-summary": (
+        "Generalisation, in numbers",
+        "Means over seeds, and falls; both ends of every axis are named.",
+    ),
     "weights-ncap": ("Weights of the circuit", "Red is excitatory, blue inhibitory; area is size."),
     "weights-mlp-evolution": ("Weights of the MLP", "Red is positive, blue negative; area is size."),
     "variable-speed": ("Variable speed", "One policy; a brainstem turns a target speed into the command."),
@@ -39,6 +43,10 @@ SECTIONS: Final = {
     "mlp-evolution": ("MLPs under evolution", "Settings of evolution for an MLP, one changed at a time."),
     "pushes": ("Pushes", "Share of walks that survive a push, against its impulse."),
     "shipped": ("Shipped policies", "What they do on episodes that no choice has seen."),
+    "deployment-total": (
+        "Deployment, in numbers",
+        "Falls, distance in m and shake in rad/s over all flights of a policy.",
+    ),
     "deployment": ("Deployment", "Flights on a twin of the robot, across gaps between model and robot."),
 }
 """{file name without ending: (title, what it shows)}, in the order of the page."""
